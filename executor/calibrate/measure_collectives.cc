@@ -36,10 +36,10 @@ std::vector<int> group_sizes(int world) {
 }
 
 /// Parts of a buffer, one after the other.
-class Turns {
+class BufferParts {
  public:
   /// \param extent  that parts are taken from, or twice a part where that is more
-  explicit Turns(std::int64_t extent)
+  explicit BufferParts(std::int64_t extent)
       : extent_(static_cast<std::size_t>(extent)),
         buffer_(std::max(extent_, 2 * static_cast<std::size_t>(std::ranges::max(kElements)))) {}
 
@@ -57,15 +57,15 @@ class Turns {
 };
 
 struct Buffers {
-  Turns kept = Turns(kKept);
-  Turns passing = Turns(kPassing);
-  Turns received = Turns(kPassing);
+  BufferParts kept = BufferParts(kKept);
+  BufferParts passing = BufferParts(kPassing);
+  BufferParts received = BufferParts(kPassing);
 };
 
 /// So many elements of `dtype`. \pre an even number of bf16
-TensorView next(Turns& turns, DType dtype, std::size_t count) {
+TensorView next(BufferParts& parts, DType dtype, std::size_t count) {
   const std::size_t floats = count * static_cast<std::size_t>(bytes_of(dtype)) / sizeof(float);
-  return {reinterpret_cast<std::byte*>(turns.next(floats).data()), count, dtype};
+  return {reinterpret_cast<std::byte*>(parts.next(floats).data()), count, dtype};
 }
 
 /// \param count  elements

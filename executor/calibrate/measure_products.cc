@@ -43,9 +43,9 @@ std::vector<Shape> shapes() {
 
 /// Places in the pool, one after the other.
 template <class E>
-class Turns {
+class PoolPlaces {
  public:
-  Turns(std::vector<E>& pool, std::int64_t size) : pool_(pool), size_(size) {}
+  PoolPlaces(std::vector<E>& pool, std::int64_t size) : pool_(pool), size_(size) {}
   E* next() {
     if (at_ + size_ > static_cast<std::int64_t>(pool_.size())) at_ = 0;
     E* const place = pool_.data() + at_;
@@ -103,7 +103,7 @@ void measure_products(Stopwatch& watch, Workers& workers, const Told& told, Meas
          static_cast<double>(i) / static_cast<double>(all.size()));
     const std::vector<E> x = filled<E>(s.tokens * s.in);
     std::vector<E> y = filled<E>(s.tokens * s.out);
-    Turns<E> weights(pool, s.in * s.out);
+    PoolPlaces<E> weights(pool, s.in * s.out);
     const LinearShape linear = {s.tokens, s.in, s.out, s.in, s.out, false};
     GemmPoint point;
     point.dtype = kTypeOf<E>;
@@ -115,7 +115,7 @@ void measure_products(Stopwatch& watch, Workers& workers, const Told& told, Meas
     }));
     to.products.push_back(point);
     if (i % 2 != 0) continue;
-    Turns<float> gradients(sums, s.in * s.out);
+    PoolPlaces<float> gradients(sums, s.in * s.out);
     point.output = GemmOutput::fp32_sum;
     point.m = s.out;
     point.n = s.in;

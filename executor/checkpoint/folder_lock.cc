@@ -82,7 +82,7 @@ Holder holder_of(int file) {
   return holder;
 }
 
-Diagnostic wrong(const std::string& name, std::string message, std::string hint) {
+Diagnostic lock_problem(const std::string& name, std::string message, std::string hint) {
   return {name, 0, 0, "--checkpoint-dir", std::move(message), std::move(hint)};
 }
 
@@ -92,12 +92,13 @@ Result<FileDescriptor> open_lock(const fs::path& path) {
   constexpr int kMode = 0666;
   struct stat status = {};
   if (::lstat(name.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    return wrong(name, "not a regular file", "shardwise-run keeps its lock there; remove it");
+    return lock_problem(name, "not a regular file",
+                        "shardwise-run keeps its lock there; remove it");
   }
   FileDescriptor file(::open(name.c_str(), kFlags, kMode));  // NOLINT(*vararg*)
   if (file.is_open()) return file;
-  return wrong(name, fmt::format("cannot be opened: {}", std::strerror(errno)),
-               "name a folder that can be created or written to");
+  return lock_problem(name, fmt::format("cannot be opened: {}", std::strerror(errno)),
+                      "name a folder that can be created or written to");
 }
 
 }  // namespace
@@ -115,10 +116,11 @@ Result<FolderLock> FolderLock::take(const fs::path& folder, milliseconds ending_
     const Holder holder = holder_of(file.number());
     const bool waits = ending || holder.is_stale();
     if (!waits || Clock::now() - begin > (ending ? ending_job : kName)) {
-      return wrong(folder.string(),
-                   ending ? fmt::format("is in use by processes that {} left behind", holder.text())
-                          : fmt::format("is in use by {}", holder.text()),
-                   "wait until that run has ended, or name another folder");
+      return lock_problem(
+          folder.string(),
+          ending ? fmt::format("is in use by processes that {} left behind", holder.text())
+                 : fmt::format("is in use by {}", holder.text()),
+          "wait until that run has ended, or name another folder");
     }
     std::this_thread::sleep_for(kLook);
   }
@@ -136,8 +138,8 @@ Result<FolderLock> FolderLock::join(const fs::path& folder, int rank) {
   if (!opened) return opened.problems();
   const int error = change(opened->number(), F_WRLCK, rank, 1);
   if (is_taken(error)) {
-    return wrong(folder.string(), fmt::format("is in use by rank {} of another run", rank),
-                 "wait until that run has ended, or name another folder");
+    return lock_problem(folder.string(), fmt::format("is in use by rank {} of another run", rank),
+                        "wait until that run has ended, or name another folder");
   }
   return FolderLock(*std::move(opened), error == 0 ? "" : std::strerror(error), false);
 }

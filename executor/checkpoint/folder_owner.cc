@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSchema = "shardwise.run/1";
+constexpr const char* kRunSchema = "shardwise.run/1";
 constexpr std::size_t kMostShown = 4;  // runs, and steps of one, of a message
 
 /// The run of run.json; nothing where there is none that can be read.
@@ -32,7 +32,7 @@ std::optional<std::string> recorded_run(const fs::path& folder) {
   if (!root) return std::nullopt;
   Diagnostics problems;
   ObjectReader reader(*root, path.string(), "", problems);
-  reader.require_schema(kSchema);
+  reader.require_schema(kRunSchema);
   const std::string run = reader.string("run");
   return problems.empty() && is_run_id(run) ? std::optional(run) : std::nullopt;
 }
@@ -41,7 +41,7 @@ void record_run(const fs::path& folder, const std::string& run) {
   if (recorded_run(folder) == run) return;
   JsonWriter json;
   json.begin_object();
-  json.member("schema", kSchema);
+  json.member("schema", kRunSchema);
   json.member("run", run);
   json.end_object();
   DurableFile file(folder / kOwnerName);

@@ -18,7 +18,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr const char* kSchema = "shardwise.checkpoint/1";
+constexpr const char* kManifestSchema = "shardwise.checkpoint/1";
 // The checksum stands near the beginning of the text, and is made with zeros in its place.
 constexpr std::string_view kChecksumKey = "\"crc32\": \"";
 constexpr std::string_view kZeros = "00000000";
@@ -260,7 +260,7 @@ Result<SavedFile> parse_saved_file(const std::string& text) {
 std::string to_json(const Manifest& manifest) {
   JsonWriter json;
   json.begin_object();
-  json.member("schema", kSchema);
+  json.member("schema", kManifestSchema);
   json.member("crc32", kZeros);
   json.member("run", manifest.run);
   json.member("step", manifest.step);
@@ -308,7 +308,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& file
   if (!root) return root.problems();
   Diagnostics problems;
   ObjectReader reader(*root, file, "", problems);
-  reader.require_schema(kSchema);
+  reader.require_schema(kManifestSchema);
   Manifest manifest = read_members(reader);
   if (problems.empty()) check_cover(manifest, file, problems);
   if (!problems.empty()) return problems;

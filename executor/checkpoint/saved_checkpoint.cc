@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kTakeAnother = "take another checkpoint";
 constexpr std::int64_t kBlock = std::int64_t{1} << 20;
 
-Diagnostic wrong(const std::string& file, const std::string& tensor, std::string message) {
+Diagnostic altered_file(const std::string& file, const std::string& tensor, std::string message) {
   const std::string path = tensor.empty() ? "" : "/" + tensor;
   return {file, 0, 0, path, std::move(message), kTakeAnother};
 }
@@ -75,11 +75,12 @@ Diagnostics SavedCheckpoint::find_pieces() {
         const auto found = stored.find(name);
         const TensorSpec expected = {name, StoredType::f32, {slice.count}};
         if (found == stored.end()) {
-          problems.push_back(wrong(file.name(), name, "is missing, the manifest has it here"));
-        } else if (found->second->spec != expected) {
           problems.push_back(
-              wrong(file.name(), name,
-                    fmt::format("is not what the manifest has: F32 of shape [{}]", slice.count)));
+              altered_file(file.name(), name, "is missing, the manifest has it here"));
+        } else if (found->second->spec != expected) {
+          problems.push_back(altered_file(
+              file.name(), name,
+              fmt::format("is not what the manifest has: F32 of shape [{}]", slice.count)));
         } else {
           piece.stored[s] = found->second;
         }
@@ -89,7 +90,7 @@ Diagnostics SavedCheckpoint::find_pieces() {
     }
     for (const auto& extra : stored) {
       problems.push_back(
-          wrong(file.name(), extra.first, "is extra, the manifest does not list it"));
+          altered_file(file.name(), extra.first, "is extra, the manifest does not list it"));
     }
   }
   return problems;
@@ -107,14 +108,14 @@ void SavedCheckpoint::name_altered(std::size_t file, Diagnostics& problems) cons
         bytes.resize(static_cast<std::size_t>(stored.spec.bytes()));
         files_[file].read(stored, 0, bytes);
         if (crc32_of(0, bytes) == piece.slice->crc32[s]) continue;
-        problems.push_back(
-            wrong(files_[file].name(), stored.spec.name, "was altered: its checksum differs"));
+        problems.push_back(altered_file(files_[file].name(), stored.spec.name,
+                                        "was altered: its checksum differs"));
       }
     }
   }
   if (problems.size() > before) return;
   problems.push_back(
-      wrong(files_[file].name(), "", "its header was altered: its checksum differs"));
+      altered_file(files_[file].name(), "", "its header was altered: its checksum differs"));
 }
 
 Diagnostics SavedCheckpoint::altered(std::size_t share, std::size_t shares) const {

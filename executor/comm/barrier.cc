@@ -12,7 +12,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kBarrierLook{100};
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void Barrier::wait(int member, const char* call) {
   const auto met = [&] { return number_ != number || abort_.raised(); };
   const AwakeClock::time_point until = AwakeClock::now() + patience_;
   bool in_time = true;
-  const std::chrono::milliseconds look = std::min(kLook, patience_);
+  const std::chrono::milliseconds look = std::min(kBarrierLook, patience_);
   while (in_time && !all_here_.wait_for(lock, look, met)) in_time = AwakeClock::now() < until;
   if (number_ != number) return;
   if (!in_time) {

@@ -13,6 +13,17 @@ Piece piece_of(std::int64_t all, std::int64_t shard, int rank) {
   return {static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)};
 }
 
+Piece piece_in(const ConstTensorView& all, std::int64_t shard, int rank) {
+  return piece_of(static_cast<std::int64_t>(all.count), shard, rank);
+}
+
+const ConstTensorView& sent_to(std::span<const Message> messages, int rank, std::size_t k) {
+  for (const Message& each : messages) {
+    if (each.peer == rank && each.sent.count > 0 && k-- == 0) return each.sent;
+  }
+  SHARDWISE_CHECK(false, "a tensor is received that is not sent");
+}
+
 // A gather moves bits and computes nothing, so bytes go as fp32.
 void all_gather_bytes(Communicator& group, std::span<const std::byte> mine,
                       std::span<std::byte> all, DeviceStream& stream) {
@@ -25,12 +36,12 @@ void all_gather_bytes(Communicator& group, std::span<const std::byte> mine,
 
 void reduce_in_rank_order(int ranks, const std::function<ConstTensorView(int)>& of,
                           const TensorView& sum, bool add) {
-  constexpr std::size_t kBlock = 4096;  // stays in the cache
+  constexpr std::size_t kSumBlock = 4096;  // stays in the cache
   const bool narrow = of(0).dtype == DType::bf16;
   const bool begins = add && !narrow && sum.dtype == DType::fp32;
-  for (std::size_t at = 0; at < sum.count; at += kBlock) {
-    const std::size_t n = std::min(kBlock, sum.count - at);
-    std::array<float, kBlock> block;  // NOLINT(*member-init*): its first n are copied into
+  for (std::size_t at = 0; at < sum.count; at += kSumBlock) {
+    const std::size_t n = std::min(kSumBlock, sum.count - at);
+    std::array<float, kSumBlock> block;  // NOLINT(*member-init*): its first n are copied into
     const TensorView total(std::span<float>(block.data(), n));
     const TensorView to = sum.part(at, n);
     cast(total, begins ? ConstTensorView(to) : of(0).part(at, n));

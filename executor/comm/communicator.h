@@ -79,6 +79,10 @@ struct Piece {
   std::size_t count = 0;
 };
 Piece piece_of(std::int64_t all, std::int64_t shard, int rank);
+Piece piece_in(const ConstTensorView& all, std::int64_t shard, int rank);
+
+/// The k-th tensor that is sent to a rank. \pre there is one
+const ConstTensorView& sent_to(std::span<const Message> messages, int rank, std::size_t k);
 
 /// Bytes in the memory of the device: `mine` of every rank, in order, in `all`.
 /// \pre equal sizes, a multiple of 4

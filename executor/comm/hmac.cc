@@ -11,7 +11,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::size_t kBlock = 64;  // bytes of SHA-256's input block
+constexpr std::size_t kHashBlock = 64;  // bytes of SHA-256's input block
 
 std::string hashed(std::string_view text) {
   const auto bytes = sha256_bytes(text);
@@ -26,8 +26,8 @@ std::string padded_with(std::string key, unsigned char pad) {
 }  // namespace
 
 Digest hmac_sha256(std::string_view key, std::string_view message) {
-  std::string block = key.size() > kBlock ? hashed(key) : std::string(key);
-  block.resize(kBlock, '\0');
+  std::string block = key.size() > kHashBlock ? hashed(key) : std::string(key);
+  block.resize(kHashBlock, '\0');
   const std::string inner = hashed(padded_with(block, 0x36).append(message));
   const auto outer = sha256_bytes(padded_with(block, 0x5c).append(inner));
   Digest digest{};

@@ -10,25 +10,8 @@
 #include <utility>
 
 #include "executor/comm/abort.h"
-#include "planner/spec/check.h"
 
 namespace shardwise::exec {
-namespace {
-
-Piece piece_in(const ConstTensorView& all, std::int64_t shard, int rank) {
-  return piece_of(static_cast<std::int64_t>(all.count), shard, rank);
-}
-
-/// The k-th tensor that is sent to a rank.
-const ConstTensorView& sent_to(std::span<const Message> messages, int rank, std::size_t k) {
-  for (const Message& each : messages) {
-    if (each.peer == rank && each.sent.count > 0 && k-- == 0) return each.sent;
-  }
-  SHARDWISE_CHECK(false, "a tensor is received that is not sent");
-}
-
-}  // namespace
-
 std::unique_ptr<Communicator> LoopbackWorld::communicator(const std::vector<std::int64_t>& ranks,
                                                           Stream /*stream*/) {
   // A rank's thread issues in the order of all ranks, so groups of several streams may share one.

@@ -6,16 +6,14 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kBlock = 1 << 18;  // elements of a piece at a time, 1 MiB of fp32
+constexpr std::int64_t kReduceBlock = 1 << 18;  // elements of a piece at a time, 1 MiB of fp32
 
-Piece piece_in(const ConstTensorView& all, std::int64_t shard, int rank) {
-  return piece_of(static_cast<std::int64_t>(all.count), shard, rank);
-}
-
-std::span<const std::byte> bytes_of(const ConstTensorView& numbers) {
+std::span<const std::byte> tensor_bytes(const ConstTensorView& numbers) {
   return {numbers.data, numbers.bytes()};
 }
-std::span<std::byte> bytes_of(const TensorView& numbers) { return {numbers.data, numbers.bytes()}; }
+std::span<std::byte> tensor_bytes(const TensorView& numbers) {
+  return {numbers.data, numbers.bytes()};
+}
 
 /// Adds a tensor to what one rank sends or receives in the first round that has none for it.
 template <class Bytes>
@@ -73,8 +71,8 @@ void ProcessCommunicator::gather_pieces(const TensorView& all, std::int64_t shar
     if (r == rank()) continue;
     const auto at = static_cast<std::size_t>(r);
     const Piece piece = piece_in(all, shard, r);
-    pieces.sent[at] = bytes_of(ConstTensorView(all.part(own.begin, own.count)));
-    pieces.received[at] = bytes_of(all.part(piece.begin, piece.count));
+    pieces.sent[at] = tensor_bytes(ConstTensorView(all.part(own.begin, own.count)));
+    pieces.received[at] = tensor_bytes(all.part(piece.begin, piece.count));
   }
   peers_->transfer(call, pieces);
 }
@@ -100,19 +98,20 @@ void ProcessCommunicator::all_reduce(const TensorView& values, DeviceStream& /*s
 
 void ProcessCommunicator::reduce_pieces(const ConstTensorView& all, const TensorView& mine,
                                         std::int64_t shard, bool add, const char* call) {
-  for (std::int64_t at = 0; at < shard; at += kBlock) {
+  for (std::int64_t at = 0; at < shard; at += kReduceBlock) {
     reduce_block(all, mine, shard, at, add, call);
   }
 }
 
-/// Elements [at, at + kBlock) of every piece go to its rank, which adds the received in order.
+/// Elements [at, at + kReduceBlock) of every piece go to its rank, which adds the received in
+/// order.
 void ProcessCommunicator::reduce_block(const ConstTensorView& all, const TensorView& mine,
                                        std::int64_t shard, std::int64_t at, bool add,
                                        const char* call) {
   const auto in_block = [&](int r) {
     const Piece piece = piece_in(all, shard, r);
     const auto left = static_cast<std::int64_t>(piece.count) - at;
-    const auto count = static_cast<std::size_t>(std::clamp<std::int64_t>(left, 0, kBlock));
+    const auto count = static_cast<std::size_t>(std::clamp<std::int64_t>(left, 0, kReduceBlock));
     return all.part(count > 0 ? piece.begin + static_cast<std::size_t>(at) : 0, count);
   };
   const ConstTensorView own = in_block(rank());
@@ -121,7 +120,7 @@ void ProcessCommunicator::reduce_block(const ConstTensorView& all, const TensorV
   for (int r = 0; r < size(); ++r) {
     if (r == rank()) continue;
     const auto place = static_cast<std::size_t>(r);
-    blocks.sent[place] = bytes_of(in_block(r));
+    blocks.sent[place] = tensor_bytes(in_block(r));
     blocks.received[place] = std::span(received_).subspan(place * own.bytes(), own.bytes());
   }
   peers_->transfer(call, blocks);
@@ -145,8 +144,8 @@ void ProcessCommunicator::all_to_all(const ConstTensorView& all, const TensorVie
     if (r == rank()) {
       cast(to, all.part(own.begin, own.count));
     } else {
-      pieces.sent[place] = bytes_of(all.part(piece.begin, piece.count));
-      pieces.received[place] = bytes_of(to);
+      pieces.sent[place] = tensor_bytes(all.part(piece.begin, piece.count));
+      pieces.received[place] = tensor_bytes(to);
     }
   }
   peers_->transfer("all_to_all", pieces);
@@ -162,11 +161,12 @@ void ProcessCommunicator::send_receive(std::span<const Message> messages,
   for (const Message& each : messages) {
     const auto peer = static_cast<std::size_t>(each.peer);
     if (each.sent.count > 0) {
-      add_to_rounds(rounds, ranks, sent[peer], &Transfers::sent, each.peer, bytes_of(each.sent));
+      add_to_rounds(rounds, ranks, sent[peer], &Transfers::sent, each.peer,
+                    tensor_bytes(each.sent));
     }
     if (each.received.count > 0) {
       add_to_rounds(rounds, ranks, received[peer], &Transfers::received, each.peer,
-                    bytes_of(each.received));
+                    tensor_bytes(each.received));
     }
   }
   for (const Transfers& round : rounds) peers_->transfer("send_receive", round);

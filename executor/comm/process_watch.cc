@@ -24,10 +24,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLauncherFirst{1000};  // it sees a process that ends, and says so
 constexpr milliseconds kOthersSay{5000};      // why a rank has let go that does not know it itself
 constexpr milliseconds kReaction{2000};       // of who is told that the run has failed
-constexpr milliseconds kAnswer{1000};         // of who is asked what it does
+constexpr milliseconds kReply{1000};          // of who is asked what it does
 constexpr milliseconds kLetGo{4000};          // to remove a checkpoint that is not whole
 constexpr milliseconds kLauncherEnds{500};    // the others, once one has ended
-constexpr int kLook = 20;                     // ms, once something is wrong
+constexpr int kLookOnceWrong = 20;            // ms, once something is wrong
 
 int exit_code_of(Failure::Kind kind) { return kind == Failure::Kind::bad_input ? 2 : 3; }
 
@@ -92,7 +92,7 @@ void ProcessWatch::hear() {
   std::vector<pollfd> waited = {{wake_.number(), POLLIN, 0}};
   // Of those that are gone poll(2) takes no notice: their number is -1.
   for (const Other& other : others_) waited.push_back({other.line.number(), POLLIN, 0});
-  ::poll(waited.data(), waited.size(), failure_ || gone_ >= 0 || let_go_ ? kLook : -1);
+  ::poll(waited.data(), waited.size(), failure_ || gone_ >= 0 || let_go_ ? kLookOnceWrong : -1);
   eventfd_t ignored = 0;
   ::eventfd_read(wake_.number(), &ignored);
   for (int rank = 0; rank < job_.size(); ++rank) {
@@ -176,7 +176,7 @@ void ProcessWatch::speak(const Failure& failure) {
     asked_at_ = Clock::now();
     if (hung) tell_all({Notice::Word::describe, {}, {}});
   }
-  if (hung && !all_answered() && Clock::now() - *asked_at_ < kAnswer) return;
+  if (hung && !all_answered() && Clock::now() - *asked_at_ < kReply) return;
   say_({failure.kind, whole_message(failure)});
   tell_all({Notice::Word::end, failure.kind, failure.message});
   ender_ = job_.rank();

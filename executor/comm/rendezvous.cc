@@ -20,10 +20,10 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr double kAnswer = 2;      // seconds for an address to answer
-constexpr double kChallenge = 10;  // and for a process that listens to challenge
-constexpr double kSoon = 5;        // seconds to find rank 0 among processes of other jobs
-constexpr std::chrono::milliseconds kAgain{50};
+constexpr double kAnswerSeconds = 2;  // seconds for an address to answer
+constexpr double kChallenge = 10;     // and for a process that listens to challenge
+constexpr double kSoon = 5;           // seconds to find rank 0 among processes of other jobs
+constexpr std::chrono::milliseconds kSearchAgain{50};
 constexpr std::chrono::seconds kHostFirst{2};  // who waits for all knows whom
 /// Names of local sockets that rank 0 tries, of which the others usually ask the first sixteen. A
 /// process of another user may have taken those: without a secret their names can be foreseen.
@@ -172,7 +172,7 @@ class Host {
                                 members_[rank].process, members_[rank].host.data(), member.process,
                                 member.host.data()));
     }
-    if (!send_all(guest.line, bytes_of(members_.front()), in_seconds(kAnswer))) return;
+    if (!send_all(guest.line, bytes_of(members_.front()), in_seconds(kAnswerSeconds))) return;
     lines_[rank] = std::move(guest.line);
     members_[rank] = member;
     name_speaker(guest.hello.from);
@@ -187,7 +187,7 @@ class Host {
     for (std::size_t r = 1; r < lines_.size(); ++r) {
       const bool newest = static_cast<std::int32_t>(r) == newcomer;
       if (!lines_[r].is_open() || newest == lowest) continue;
-      send_all(lines_[r], std::as_bytes(std::span(&said, 1)), in_seconds(kAnswer));
+      send_all(lines_[r], std::as_bytes(std::span(&said, 1)), in_seconds(kAnswerSeconds));
     }
   }
 
@@ -195,10 +195,10 @@ class Host {
   void tell(std::int32_t count, const Digest& session) const {
     for (const FileDescriptor& line : lines_) {
       if (!line.is_open()) continue;
-      send_all(line, std::as_bytes(std::span(&count, 1)), in_seconds(kAnswer));
+      send_all(line, std::as_bytes(std::span(&count, 1)), in_seconds(kAnswerSeconds));
       if (count == 0) continue;
-      send_all(line, std::as_bytes(std::span(members_)), in_seconds(kAnswer));
-      send_all(line, session, in_seconds(kAnswer));
+      send_all(line, std::as_bytes(std::span(members_)), in_seconds(kAnswerSeconds));
+      send_all(line, session, in_seconds(kAnswerSeconds));
     }
   }
 
@@ -238,7 +238,7 @@ class Search {
       for (int place = 0; place < (all ? kLocalPlaces : at_.ports); ++place) {
         if (!answers_.has(place)) ask(place);
       }
-      const Deadline again = std::min(until, Deadline::clock::now() + kAgain);
+      const Deadline again = std::min(until, Deadline::clock::now() + kSearchAgain);
       while (Deadline::clock::now() < again) {
         for (Arrivals::Arrival& each : answers_.hear({}, 0, 0, again)) {
           if (each.before.empty()) return {std::move(each.line), parse_member(each.said)};
@@ -267,11 +267,11 @@ class Search {
   void ask(int place) {
     auto line = at_.this_host_only
                     ? connect_local(local_place(at_, key_, place))
-                    : connect_tcp(at_.host, at_.first_port + place, in_seconds(kAnswer));
+                    : connect_tcp(at_.host, at_.first_port + place, in_seconds(kAnswerSeconds));
     if (!line || (asks_for_user(at_) && !is_of_this_user(*line))) return;
     hello_.nonce = draw_digest();
     const HelloBytes hello = bytes_of(hello_);
-    if (!send_all(*line, hello, in_seconds(kAnswer))) return;
+    if (!send_all(*line, hello, in_seconds(kAnswerSeconds))) return;
     answers_.add(*std::move(line), place, kChallengeBytes, kChallenge,
                  {hello.begin(), hello.end()});
   }
@@ -285,7 +285,7 @@ class Search {
     hub_.listen_on(interfaces(at_, local_address(arrival.line)));
     const std::vector<std::byte> proof =
         proof_and(bytes_of(hub_.own()), arrival.before, arrival.said, key_);
-    if (!send_all(arrival.line, proof, in_seconds(kAnswer))) return;
+    if (!send_all(arrival.line, proof, in_seconds(kAnswerSeconds))) return;
     answers_.add(std::move(arrival.line), arrival.key, kMemberBytes, patience_s_);
   }
 

@@ -99,7 +99,7 @@ struct LocalAddress {
   sockaddr_un address{};
   socklen_t length = 0;
 };
-LocalAddress local_address(const std::string& name) {
+LocalAddress address_of_name(const std::string& name) {
   LocalAddress local;
   local.address.sun_family = AF_UNIX;
   const std::size_t count = std::min(name.size(), sizeof(local.address.sun_path) - 1);
@@ -157,12 +157,12 @@ int port_of(const FileDescriptor& listening) {
 }
 
 std::optional<FileDescriptor> listen_local(const std::string& name) {
-  const LocalAddress local = local_address(name);
+  const LocalAddress local = address_of_name(name);
   return listen_on(general(local.address), local.length);
 }
 
 std::optional<FileDescriptor> connect_local(const std::string& name) {
-  const LocalAddress local = local_address(name);
+  const LocalAddress local = address_of_name(name);
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | kFlags, 0));
   const bool connected =
       socket.is_open() && ::connect(socket.number(), general(local.address), local.length) == 0;

@@ -19,8 +19,8 @@ namespace shardwise::exec {
 namespace {
 
 constexpr double kConnect = 2;  // seconds for an address to answer, and to prove the key
-constexpr std::chrono::milliseconds kAgain{20};
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kConnectAgain{20};
+constexpr std::chrono::milliseconds kArrivalLook{100};
 
 /// Local sockets have the same names where kernel and network are the same.
 std::string this_machine() {
@@ -133,7 +133,7 @@ FileDescriptor SocketHub::reach(Hello hello, const Patience& patience) const {
                                              patience.rank, hello.to, other.host.data(),
                                              patience.seconds));
     }
-    std::this_thread::sleep_for(kAgain);
+    std::this_thread::sleep_for(kConnectAgain);
   }
 }
 
@@ -147,7 +147,7 @@ FileDescriptor SocketHub::await(const Key& from, const Patience& patience) {
       came_.erase(found);
       return line;
     }
-    arrived_.wait_for(lock, kLook);
+    arrived_.wait_for(lock, kArrivalLook);
     patience.abort->check();
     if (Deadline::clock::now() > until) {
       patience.abort->raise_hung(fmt::format("rank {} waited {} s for rank {} to join a group",

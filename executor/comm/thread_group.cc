@@ -9,10 +9,6 @@
 namespace shardwise::exec {
 namespace {
 
-Piece piece_in(const ConstTensorView& all, std::int64_t shard, int rank) {
-  return piece_of(static_cast<std::int64_t>(all.count), shard, rank);
-}
-
 void copy(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
@@ -27,14 +23,6 @@ void gather_pieces(const TensorView& all, std::int64_t shard, int ranks,
 }
 
 using Messages = std::span<const Message>;
-
-/// The k-th tensor that is sent to a rank.
-const ConstTensorView& sent_to(const Messages& messages, int rank, std::size_t k) {
-  for (const Message& each : messages) {
-    if (each.peer == rank && each.sent.count > 0 && k-- == 0) return each.sent;
-  }
-  SHARDWISE_CHECK(false, "a tensor is received that is not sent");
-}
 
 }  // namespace
 

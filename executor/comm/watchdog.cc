@@ -10,7 +10,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kWatchdogLook{100};
 constexpr std::chrono::seconds kOthersFirst{1};  // who waits for a rank knows which one
 
 }  // namespace
@@ -44,7 +44,7 @@ void Watchdog::look_for_hung() const {
 void Watchdog::watch() {
   std::optional<Clock::time_point> failed;
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!over_.wait_for(lock, kLook, [&] { return closing_; })) {
+  while (!over_.wait_for(lock, kWatchdogLook, [&] { return closing_; })) {
     lock.unlock();
     Clock::now();  // a look: what comes between two of them is a pause
     if (!abort_.raised()) look_for_hung();

@@ -21,7 +21,7 @@ struct LlmcKind {
 constexpr LlmcKind kLlmcKinds[] = {{20240520, 1, TokenType::uint16},
                                    {20240801, 7, TokenType::uint32}};
 
-Diagnostic problem(const std::string& file, std::string message, std::string hint = {}) {
+Diagnostic file_problem(const std::string& file, std::string message, std::string hint = {}) {
   return {file, 0, 0, "--data", std::move(message), std::move(hint)};
 }
 
@@ -54,8 +54,8 @@ Result<TokenStream> whole(MappedFile file, TokenType type, const std::string& pa
   const std::int64_t bytes = std::ssize(file.bytes());
   const std::int64_t tokens = bytes / bytes_of(type);
   if (bytes % bytes_of(type) != 0) {
-    return problem(path, fmt::format("{} bytes are no whole number of uint16 tokens", bytes),
-                   "the file is truncated, or --data-format is another");
+    return file_problem(path, fmt::format("{} bytes are no whole number of uint16 tokens", bytes),
+                        "the file is truncated, or --data-format is another");
   }
   return TokenStream(std::move(file), 0, type, tokens);
 }
@@ -63,8 +63,8 @@ Result<TokenStream> whole(MappedFile file, TokenType type, const std::string& pa
 Result<TokenStream> open_llmc(MappedFile file, const std::string& path) {
   const std::int64_t bytes = std::ssize(file.bytes());
   if (bytes < kLlmcHeader) {
-    return problem(path,
-                   fmt::format("{} bytes are less than llm.c's header of {}", bytes, kLlmcHeader));
+    return file_problem(
+        path, fmt::format("{} bytes are less than llm.c's header of {}", bytes, kLlmcHeader));
   }
   const std::int32_t magic = int32_at(file.bytes(), 0);
   const std::int32_t version = int32_at(file.bytes(), 1);
@@ -72,19 +72,19 @@ Result<TokenStream> open_llmc(MappedFile file, const std::string& path) {
   for (const LlmcKind& kind : kLlmcKinds) {
     if (kind.magic != magic) continue;
     if (kind.version != version) {
-      return problem(path, fmt::format("version {} of llm.c's token files, {} is read", version,
-                                       kind.version));
+      return file_problem(path, fmt::format("version {} of llm.c's token files, {} is read",
+                                            version, kind.version));
     }
     const std::int64_t there = (bytes - kLlmcHeader) / bytes_of(kind.type);
     if (tokens < 0 || kLlmcHeader + tokens * bytes_of(kind.type) != bytes) {
-      return problem(path,
-                     fmt::format("its header states {} tokens, the file has {}", tokens, there),
-                     "the file is truncated, or joined with another");
+      return file_problem(
+          path, fmt::format("its header states {} tokens, the file has {}", tokens, there),
+          "the file is truncated, or joined with another");
     }
     return TokenStream(std::move(file), kLlmcHeader, kind.type, tokens);
   }
-  return problem(path, fmt::format("{} is not a magic number of llm.c's token files", magic),
-                 "20240520 (uint16) and 20240801 (uint32) are");
+  return file_problem(path, fmt::format("{} is not a magic number of llm.c's token files", magic),
+                      "20240520 (uint16) and 20240801 (uint32) are");
 }
 
 Result<TokenStream> open_megatron(const std::string& path) {
@@ -97,9 +97,10 @@ Result<TokenStream> open_megatron(const std::string& path) {
   if (!file) return file.problems();
   const std::int64_t expected = index->tokens * bytes_of(index->type);
   if (std::ssize(file->bytes()) != expected) {
-    return problem(stem + ".bin",
-                   fmt::format("{} bytes, its index has {}", std::ssize(file->bytes()), expected),
-                   "the file is truncated, or the index is another file's");
+    return file_problem(
+        stem + ".bin",
+        fmt::format("{} bytes, its index has {}", std::ssize(file->bytes()), expected),
+        "the file is truncated, or the index is another file's");
   }
   return TokenStream(*std::move(file), 0, index->type, index->tokens);
 }
@@ -122,7 +123,7 @@ Result<TokenStream> open_tokens(const std::string& path, DataFormat format) {
   if (format == DataFormat::megatron) return open_megatron(path);
   Result<MappedFile> file = MappedFile::open(path, "--data");
   if (!file) return file.problems();
-  if (file->bytes().empty()) return problem(path, "is empty");
+  if (file->bytes().empty()) return file_problem(path, "is empty");
   if (format == DataFormat::llmc) return open_llmc(*std::move(file), path);
   if (format == DataFormat::nanogpt) return whole(*std::move(file), TokenType::uint16, path);
   return whole(*std::move(file), TokenType::uint8, path);

@@ -9,7 +9,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kRowsATask = 4;
+constexpr std::int64_t kLossRowsATask = 4;
 
 /// Turns a row of logits into the gradient of scale x its loss, which it returns. The row's
 /// logits are read in fp32 whatever they are stored in.
@@ -54,9 +54,9 @@ std::int64_t cross_entropy_bytes(const CrossEntropyShape& s, DType dtype) {
 template <class E>
 void loss_rows(std::int64_t rows, std::int64_t vocabulary, const std::int64_t* targets, float scale,
                E* logits, float* losses, Workers& workers) {
-  workers.run((rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task) {
-    const std::int64_t end = std::min(rows, (task + 1) * kRowsATask);
-    for (std::int64_t r = task * kRowsATask; r < end; ++r) {
+  workers.run((rows + kLossRowsATask - 1) / kLossRowsATask, [&](std::int64_t task) {
+    const std::int64_t end = std::min(rows, (task + 1) * kLossRowsATask);
+    for (std::int64_t r = task * kLossRowsATask; r < end; ++r) {
       E* row = logits + r * vocabulary;
       if (targets[r] == kIgnored) {
         std::fill_n(row, vocabulary, E{});

@@ -5,8 +5,8 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kRowsATask = 64;
-constexpr std::int64_t kColumnsATask = 128;
+constexpr std::int64_t kLookupRowsATask = 64;
+constexpr std::int64_t kGradientColumnsATask = 128;
 
 template <class E>
 void add_to(float* sum, const E* row, std::int64_t count) {
@@ -17,7 +17,7 @@ void add_to(float* sum, const E* row, std::int64_t count) {
 template <class E, class Takes>
 void add_rows(Bf16* sum, const E* d_y, std::int64_t rows, std::int64_t width, std::int64_t count,
               Takes takes) {
-  float sums[kColumnsATask] = {};
+  float sums[kGradientColumnsATask] = {};
   for (std::int64_t row = 0; row < rows; ++row) {
     if (takes(row)) add_to(sums, d_y + row * width, count);
   }
@@ -57,9 +57,9 @@ template <class E>
 void embedding_forward(const EmbeddingShape& s, const std::int64_t* tokens, const E* table,
                        const E* positions, E* y, Workers& workers) {
   const std::int64_t rows = s.batch * s.sequence;
-  workers.run((rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task) {
-    const std::int64_t end = std::min(rows, (task + 1) * kRowsATask);
-    for (std::int64_t row = task * kRowsATask; row < end; ++row) {
+  workers.run((rows + kLookupRowsATask - 1) / kLookupRowsATask, [&](std::int64_t task) {
+    const std::int64_t end = std::min(rows, (task + 1) * kLookupRowsATask);
+    for (std::int64_t row = task * kLookupRowsATask; row < end; ++row) {
       const E* from = table + tokens[row] * s.width;
       E* to = y + row * s.width;
       if (positions == nullptr) {
@@ -78,12 +78,13 @@ template <class E, class G>
 void embedding_backward(const EmbeddingShape& s, const std::int64_t* tokens, const E* d_y,
                         G* d_table, G* d_positions, Workers& workers) {
   // A task has some columns of all rows: tokens that occur twice are added in their order.
-  workers.run((s.width + kColumnsATask - 1) / kColumnsATask, [&](std::int64_t task) {
-    const std::int64_t first = task * kColumnsATask;
-    const std::int64_t count = std::min(kColumnsATask, s.width - first);
-    columns_backward(s, tokens, d_y + first, d_table != nullptr ? d_table + first : nullptr,
-                     d_positions != nullptr ? d_positions + first : nullptr, count);
-  });
+  workers.run(
+      (s.width + kGradientColumnsATask - 1) / kGradientColumnsATask, [&](std::int64_t task) {
+        const std::int64_t first = task * kGradientColumnsATask;
+        const std::int64_t count = std::min(kGradientColumnsATask, s.width - first);
+        columns_backward(s, tokens, d_y + first, d_table != nullptr ? d_table + first : nullptr,
+                         d_positions != nullptr ? d_positions + first : nullptr, count);
+      });
 }
 
 template void embedding_forward(const EmbeddingShape&, const std::int64_t*, const float*,

@@ -27,7 +27,7 @@ namespace {
 
 // Blocks are large enough that packing them costs little beside multiplying them, and small enough
 // that a few threads share a matrix evenly.
-constexpr std::int64_t kBlock = 512;
+constexpr std::int64_t kWideBlock = 512;
 constexpr std::int64_t kFewBlocks = 8;
 // Up to so many blocks their number is one that 2 and 4 threads share evenly, by narrower ones.
 constexpr std::int64_t kManyBlocks = 16;
@@ -201,7 +201,7 @@ void gemm(const GemmShape& s, MatrixView<const A> a, MatrixView<const B> b, Matr
           bool adds, Workers& workers) {
   constexpr bool kWide =
       std::is_same_v<A, float> && std::is_same_v<B, float> && std::is_same_v<C, float>;
-  std::int64_t block = kWide ? kBlock : kNarrowBlock;
+  std::int64_t block = kWide ? kWideBlock : kNarrowBlock;
   if (kWide && blocks(s.m, block) * blocks(s.n, block) < kFewBlocks) block /= 2;
   const std::int64_t down = blocks(s.m, block);
   std::int64_t across = blocks(s.n, block);

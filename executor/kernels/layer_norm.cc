@@ -11,8 +11,8 @@ struct Moments {
 };
 
 template <class E>
-SHARDWISE_INLINE Moments forward(const E* x, const E* weight, const E* bias, std::int64_t width,
-                                 float epsilon, E* y) {
+SHARDWISE_INLINE Moments layer_norm_of(const E* x, const E* weight, const E* bias,
+                                       std::int64_t width, float epsilon, E* y) {
   const float n = static_cast<float>(width);
   const float mean = lane_sum(width, [&](std::int64_t i) { return to_float(x[i]); }) / n;
   const float squares = lane_sum(width, [&](std::int64_t i) {
@@ -29,8 +29,8 @@ SHARDWISE_INLINE Moments forward(const E* x, const E* weight, const E* bias, std
 
 /// With x^ = (x - mean) / sigma and g = d_y weight: d_x = (g - mean(g) - x^ mean(g x^)) / sigma.
 template <class E>
-SHARDWISE_INLINE void backward(const E* x, const E* weight, const Moments& m, const E* d_y,
-                               std::int64_t width, E* d_x, bool adds) {
+SHARDWISE_INLINE void layer_norm_gradient(const E* x, const E* weight, const Moments& m,
+                                          const E* d_y, std::int64_t width, E* d_x, bool adds) {
   const float n = static_cast<float>(width);
   const float sum =
       lane_sum(width, [&](std::int64_t i) { return to_float(d_y[i]) * to_float(weight[i]); });
@@ -46,27 +46,30 @@ SHARDWISE_INLINE void backward(const E* x, const E* weight, const Moments& m, co
   }
 }
 
-SHARDWISE_VECTOR_CLONES Moments forward_row(const float* x, const float* w, const float* b,
-                                            std::int64_t n, float eps, float* y) {
-  return forward(x, w, b, n, eps, y);
+SHARDWISE_VECTOR_CLONES Moments layer_norm_forward_row(const float* x, const float* w,
+                                                       const float* b, std::int64_t n, float eps,
+                                                       float* y) {
+  return layer_norm_of(x, w, b, n, eps, y);
 }
-SHARDWISE_VECTOR_CLONES Moments forward_row(const Bf16* x, const Bf16* w, const Bf16* b,
-                                            std::int64_t n, float eps, Bf16* y) {
-  return forward(x, w, b, n, eps, y);
+SHARDWISE_VECTOR_CLONES Moments layer_norm_forward_row(const Bf16* x, const Bf16* w, const Bf16* b,
+                                                       std::int64_t n, float eps, Bf16* y) {
+  return layer_norm_of(x, w, b, n, eps, y);
 }
-SHARDWISE_VECTOR_CLONES void backward_row(const float* x, const float* w, const Moments& m,
-                                          const float* d_y, std::int64_t n, float* d_x, bool adds) {
-  backward(x, w, m, d_y, n, d_x, adds);
+SHARDWISE_VECTOR_CLONES void layer_norm_backward_row(const float* x, const float* w,
+                                                     const Moments& m, const float* d_y,
+                                                     std::int64_t n, float* d_x, bool adds) {
+  layer_norm_gradient(x, w, m, d_y, n, d_x, adds);
 }
-SHARDWISE_VECTOR_CLONES void backward_row(const Bf16* x, const Bf16* w, const Moments& m,
-                                          const Bf16* d_y, std::int64_t n, Bf16* d_x, bool adds) {
-  backward(x, w, m, d_y, n, d_x, adds);
+SHARDWISE_VECTOR_CLONES void layer_norm_backward_row(const Bf16* x, const Bf16* w, const Moments& m,
+                                                     const Bf16* d_y, std::int64_t n, Bf16* d_x,
+                                                     bool adds) {
+  layer_norm_gradient(x, w, m, d_y, n, d_x, adds);
 }
 
 /// The terms of d_weight, then those of d_bias.
 template <class E>
-SHARDWISE_INLINE void weight_terms(const E* x, const Moments& m, const E* d_y, std::int64_t count,
-                                   float* sums) {
+SHARDWISE_INLINE void layer_norm_weight_terms(const E* x, const Moments& m, const E* d_y,
+                                              std::int64_t count, float* sums) {
   for (std::int64_t i = 0; i < count; ++i) {
     sums[i] += to_float(d_y[i]) * (to_float(x[i]) - m.mean) * m.inverse;
   }
@@ -80,8 +83,9 @@ void layer_norm_forward(const NormShape& s, const E* x, const E* weight, const E
                         float* statistics, Workers& workers) {
   const std::int64_t count = s.rows * s.segments;
   for_segments(s, workers, [&](std::int64_t row, std::int64_t segment) {
-    const Moments m = forward_row(x + row * s.x_stride + segment * s.width, weight, bias, s.width,
-                                  s.epsilon, y + row * s.y_stride + segment * s.width);
+    const Moments m =
+        layer_norm_forward_row(x + row * s.x_stride + segment * s.width, weight, bias, s.width,
+                               s.epsilon, y + row * s.y_stride + segment * s.width);
     statistics[row * s.segments + segment] = m.inverse;
     statistics[count + row * s.segments + segment] = m.mean;
   });
@@ -101,8 +105,8 @@ void layer_norm_backward(const NormShape& s, const E* x, const E* weight, const 
         [&](std::int64_t row, std::int64_t segment, std::int64_t first, std::int64_t count,
             float* sums) {
           const std::int64_t offset = segment * s.width + first;
-          weight_terms(x + row * s.x_stride + offset, moments(row, segment),
-                       d_y + row * s.y_stride + offset, count, sums);
+          layer_norm_weight_terms(x + row * s.x_stride + offset, moments(row, segment),
+                                  d_y + row * s.y_stride + offset, count, sums);
         },
         [&](std::int64_t first, std::int64_t count, const float* sums) {
           for (std::int64_t i = 0; i < count; ++i) {
@@ -113,8 +117,8 @@ void layer_norm_backward(const NormShape& s, const E* x, const E* weight, const 
   }
   for_segments(s, workers, [&](std::int64_t row, std::int64_t segment) {
     const std::int64_t at = row * s.x_stride + segment * s.width;
-    backward_row(x + at, weight, moments(row, segment), d_y + row * s.y_stride + segment * s.width,
-                 s.width, d_x + at, adds);
+    layer_norm_backward_row(x + at, weight, moments(row, segment),
+                            d_y + row * s.y_stride + segment * s.width, s.width, d_x + at, adds);
   });
 }
 

@@ -6,8 +6,8 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kRowsATask = 64;
-constexpr std::int64_t kColumnsATask = 256;
+constexpr std::int64_t kProductRowsATask = 64;
+constexpr std::int64_t kBiasColumnsATask = 256;
 
 template <class E>
 MatrixView<const E> weight_view(const LinearShape& s, const E* weight) {
@@ -28,9 +28,9 @@ void linear_forward(const LinearShape& s, const E* x, const E* weight, const E* 
                     bool adds, Workers& workers) {
   // The bias is there before the product is added to it.
   if (bias != nullptr) {
-    workers.run((s.rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task) {
-      const std::int64_t end = std::min(s.rows, (task + 1) * kRowsATask);
-      for (std::int64_t r = task * kRowsATask; r < end; ++r) {
+    workers.run((s.rows + kProductRowsATask - 1) / kProductRowsATask, [&](std::int64_t task) {
+      const std::int64_t end = std::min(s.rows, (task + 1) * kProductRowsATask);
+      for (std::int64_t r = task * kProductRowsATask; r < end; ++r) {
         E* row = y + r * s.y_stride;
         for (std::int64_t i = 0; i < s.out; ++i) {
           row[i] = adds ? from_float<E>(to_float(row[i]) + to_float(bias[i])) : bias[i];
@@ -62,15 +62,15 @@ void linear_backward_weight(const LinearShape& s, const E* x, const E* d_y, G* d
                   true, workers);
   }
   if (d_bias == nullptr) return;
-  workers.run((s.out + kColumnsATask - 1) / kColumnsATask, [&](std::int64_t task) {
-    const std::int64_t begin = task * kColumnsATask;
-    const std::int64_t count = std::min(kColumnsATask, s.out - begin);
+  workers.run((s.out + kBiasColumnsATask - 1) / kBiasColumnsATask, [&](std::int64_t task) {
+    const std::int64_t begin = task * kBiasColumnsATask;
+    const std::int64_t count = std::min(kBiasColumnsATask, s.out - begin);
     if constexpr (std::is_same_v<G, float>) {
       for (std::int64_t r = 0; r < s.rows; ++r) {
         add_row(d_y + r * s.y_stride + begin, count, d_bias + begin);
       }
     } else {
-      float sums[kColumnsATask] = {};
+      float sums[kBiasColumnsATask] = {};
       for (std::int64_t r = 0; r < s.rows; ++r) {
         add_row(d_y + r * s.y_stride + begin, count, sums);
       }

@@ -11,10 +11,10 @@ namespace shardwise::exec {
 /// Calls f(row, segment) for all, a task for some rows.
 template <class F>
 void for_segments(const NormShape& s, Workers& workers, F f) {
-  constexpr std::int64_t kRowsATask = 32;
-  workers.run((s.rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task) {
-    const std::int64_t end = std::min(s.rows, (task + 1) * kRowsATask);
-    for (std::int64_t row = task * kRowsATask; row < end; ++row) {
+  constexpr std::int64_t kNormRowsATask = 32;
+  workers.run((s.rows + kNormRowsATask - 1) / kNormRowsATask, [&](std::int64_t task) {
+    const std::int64_t end = std::min(s.rows, (task + 1) * kNormRowsATask);
+    for (std::int64_t row = task * kNormRowsATask; row < end; ++row) {
       for (std::int64_t segment = 0; segment < s.segments; ++segment) f(row, segment);
     }
   });

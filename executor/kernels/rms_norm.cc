@@ -6,8 +6,8 @@ namespace shardwise::exec {
 namespace {
 
 template <class E>
-SHARDWISE_INLINE float forward(const E* x, const E* weight, std::int64_t width, float epsilon,
-                               E* y) {
+SHARDWISE_INLINE float rms_norm_of(const E* x, const E* weight, std::int64_t width, float epsilon,
+                                   E* y) {
   const float squares =
       lane_sum(width, [&](std::int64_t i) { return to_float(x[i]) * to_float(x[i]); });
   const float inverse = 1.0F / std::sqrt(squares / static_cast<float>(width) + epsilon);
@@ -19,8 +19,8 @@ SHARDWISE_INLINE float forward(const E* x, const E* weight, std::int64_t width, 
 
 /// With x^ = x / sigma and g = d_y weight: d_x = (g - x^ mean(g x^)) / sigma.
 template <class E>
-SHARDWISE_INLINE void backward(const E* x, const E* weight, float inverse, const E* d_y,
-                               std::int64_t width, E* d_x, bool adds) {
+SHARDWISE_INLINE void rms_norm_gradient(const E* x, const E* weight, float inverse, const E* d_y,
+                                        std::int64_t width, E* d_x, bool adds) {
   const float dot = lane_sum(width, [&](std::int64_t i) {
     return to_float(d_y[i]) * to_float(weight[i]) * to_float(x[i]);
   });
@@ -32,26 +32,28 @@ SHARDWISE_INLINE void backward(const E* x, const E* weight, float inverse, const
 }
 
 template <class E>
-SHARDWISE_INLINE void weight_terms(const E* x, float inverse, const E* d_y, std::int64_t count,
-                                   float* sums) {
+SHARDWISE_INLINE void rms_norm_weight_terms(const E* x, float inverse, const E* d_y,
+                                            std::int64_t count, float* sums) {
   for (std::int64_t i = 0; i < count; ++i) sums[i] += to_float(d_y[i]) * to_float(x[i]) * inverse;
 }
 
-SHARDWISE_VECTOR_CLONES float forward_row(const float* x, const float* w, std::int64_t n, float eps,
-                                          float* y) {
-  return forward(x, w, n, eps, y);
+SHARDWISE_VECTOR_CLONES float rms_norm_forward_row(const float* x, const float* w, std::int64_t n,
+                                                   float eps, float* y) {
+  return rms_norm_of(x, w, n, eps, y);
 }
-SHARDWISE_VECTOR_CLONES float forward_row(const Bf16* x, const Bf16* w, std::int64_t n, float eps,
-                                          Bf16* y) {
-  return forward(x, w, n, eps, y);
+SHARDWISE_VECTOR_CLONES float rms_norm_forward_row(const Bf16* x, const Bf16* w, std::int64_t n,
+                                                   float eps, Bf16* y) {
+  return rms_norm_of(x, w, n, eps, y);
 }
-SHARDWISE_VECTOR_CLONES void backward_row(const float* x, const float* w, float inverse,
-                                          const float* d_y, std::int64_t n, float* d_x, bool adds) {
-  backward(x, w, inverse, d_y, n, d_x, adds);
+SHARDWISE_VECTOR_CLONES void rms_norm_backward_row(const float* x, const float* w, float inverse,
+                                                   const float* d_y, std::int64_t n, float* d_x,
+                                                   bool adds) {
+  rms_norm_gradient(x, w, inverse, d_y, n, d_x, adds);
 }
-SHARDWISE_VECTOR_CLONES void backward_row(const Bf16* x, const Bf16* w, float inverse,
-                                          const Bf16* d_y, std::int64_t n, Bf16* d_x, bool adds) {
-  backward(x, w, inverse, d_y, n, d_x, adds);
+SHARDWISE_VECTOR_CLONES void rms_norm_backward_row(const Bf16* x, const Bf16* w, float inverse,
+                                                   const Bf16* d_y, std::int64_t n, Bf16* d_x,
+                                                   bool adds) {
+  rms_norm_gradient(x, w, inverse, d_y, n, d_x, adds);
 }
 
 }  // namespace
@@ -61,8 +63,8 @@ void rms_norm_forward(const NormShape& s, const E* x, const E* weight, E* y, flo
                       Workers& workers) {
   for_segments(s, workers, [&](std::int64_t row, std::int64_t segment) {
     statistics[row * s.segments + segment] =
-        forward_row(x + row * s.x_stride + segment * s.width, weight, s.width, s.epsilon,
-                    y + row * s.y_stride + segment * s.width);
+        rms_norm_forward_row(x + row * s.x_stride + segment * s.width, weight, s.width, s.epsilon,
+                             y + row * s.y_stride + segment * s.width);
   });
 }
 
@@ -75,8 +77,9 @@ void rms_norm_backward(const NormShape& s, const E* x, const E* weight, const fl
         [&](std::int64_t row, std::int64_t segment, std::int64_t first, std::int64_t count,
             float* sums) {
           const std::int64_t offset = segment * s.width + first;
-          weight_terms(x + row * s.x_stride + offset, statistics[row * s.segments + segment],
-                       d_y + row * s.y_stride + offset, count, sums);
+          rms_norm_weight_terms(x + row * s.x_stride + offset,
+                                statistics[row * s.segments + segment],
+                                d_y + row * s.y_stride + offset, count, sums);
         },
         [&](std::int64_t first, std::int64_t count, const float* sums) {
           for (std::int64_t i = 0; i < count; ++i) add_rounded(d_weight[first + i], sums[i]);
@@ -84,8 +87,8 @@ void rms_norm_backward(const NormShape& s, const E* x, const E* weight, const fl
   }
   for_segments(s, workers, [&](std::int64_t row, std::int64_t segment) {
     const std::int64_t at = row * s.x_stride + segment * s.width;
-    backward_row(x + at, weight, statistics[row * s.segments + segment],
-                 d_y + row * s.y_stride + segment * s.width, s.width, d_x + at, adds);
+    rms_norm_backward_row(x + at, weight, statistics[row * s.segments + segment],
+                          d_y + row * s.y_stride + segment * s.width, s.width, d_x + at, adds);
   });
 }
 

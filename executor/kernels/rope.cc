@@ -6,7 +6,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kRowsATask = 32;
+constexpr std::int64_t kRopeRowsATask = 32;
 
 template <class E>
 SHARDWISE_INLINE void rotate(E* x, const float* cosines, const float* sines, std::int64_t half,
@@ -33,9 +33,9 @@ template <class E>
 void rotate_all(const RopeShape& s, const RopeTables& t, E* x, float sign, Workers& workers) {
   const std::int64_t half = s.head_dim / 2;
   const std::int64_t rows = s.batch * s.sequence;
-  workers.run((rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task) {
-    const std::int64_t end = std::min(rows, (task + 1) * kRowsATask);
-    for (std::int64_t row = task * kRowsATask; row < end; ++row) {
+  workers.run((rows + kRopeRowsATask - 1) / kRopeRowsATask, [&](std::int64_t task) {
+    const std::int64_t end = std::min(rows, (task + 1) * kRopeRowsATask);
+    for (std::int64_t row = task * kRopeRowsATask; row < end; ++row) {
       const std::int64_t angles = row % s.sequence * half;
       for (std::int64_t head = 0; head < s.heads; ++head) {
         rotate_head(x + row * s.stride + head * s.head_dim, t.cosines + angles, t.sines + angles,

@@ -11,8 +11,10 @@
 namespace shardwise::exec {
 namespace {
 
-const Bf16* narrow(const ConstTensorView& n) { return reinterpret_cast<const Bf16*>(n.data); }
-Bf16* narrow(const TensorView& n) { return reinterpret_cast<Bf16*>(n.data); }
+const Bf16* bf16_elements(const ConstTensorView& n) {
+  return reinterpret_cast<const Bf16*>(n.data);
+}
+Bf16* bf16_elements(const TensorView& n) { return reinterpret_cast<Bf16*>(n.data); }
 
 bool overlap(const TensorView& to, const ConstTensorView& from) {
   const std::less<> before;
@@ -54,7 +56,7 @@ void scale(const TensorView& tensor, float factor) {
     for (float& each : tensor.floats()) each *= factor;
     return;
   }
-  Bf16* const at = narrow(tensor);
+  Bf16* const at = bf16_elements(tensor);
   for (std::size_t i = 0; i < tensor.count; ++i) {
     at[i] = from_float<Bf16>(to_float(at[i]) * factor);
   }
@@ -68,9 +70,9 @@ void cast(const TensorView& to, const ConstTensorView& from) {
   }
   if (!overlap(to, from)) {
     if (to.dtype == DType::bf16) {
-      narrow_run(from.floats().data(), std::ssize(from.floats()), narrow(to));
+      narrow_run(from.floats().data(), std::ssize(from.floats()), bf16_elements(to));
     } else {
-      widen_run(narrow(from), std::ssize(to.floats()), to.floats().data());
+      widen_run(bf16_elements(from), std::ssize(to.floats()), to.floats().data());
     }
     return;
   }
@@ -105,7 +107,7 @@ void accumulate(const TensorView& sum, const ConstTensorView& each) {
   } else if (each.dtype == DType::fp32) {
     add_each(sum.floats().data(), each.floats().data(), sum.count);
   } else {
-    add_each(sum.floats().data(), narrow(each), sum.count);
+    add_each(sum.floats().data(), bf16_elements(each), sum.count);
   }
 }
 

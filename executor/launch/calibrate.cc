@@ -30,7 +30,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kCalibrateFooter =
     "Measure with as many ranks as the runs to predict: ranks share the processors.\n"
     "\n"
     "Examples\n"
@@ -129,7 +129,7 @@ Diagnostics problems_of(const CalibrateOptions& options, const Launcher& launche
                         const Machine& machine) {
   Diagnostics problems;
   const auto wrong = [&](const char* flag, std::string message, std::string hint) {
-    problems.push_back({"command line", 0, 0, flag, std::move(message), std::move(hint)});
+    problems.push_back(wrong_use(flag, std::move(message), std::move(hint)));
   };
   if (launcher.ranks > 1 && options.ranks > 0) {
     wrong("--ranks", fmt::format("{} started {} processes", name_of(launcher.kind), launcher.ranks),
@@ -187,7 +187,7 @@ void add_calibrate(CLI::App& app, Verb& verb) {
   CLI::App* const added =
       app.add_subcommand("calibrate", "Measure this machine and write it as a cluster file");
   auto options = std::make_shared<CalibrateOptions>();
-  added->footer(kFooter);
+  added->footer(kCalibrateFooter);
   added->add_option("-o,--output", options->output, "Cluster file to write")
       ->type_name("FILE")
       ->required();

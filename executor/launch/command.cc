@@ -15,6 +15,10 @@
 
 namespace shardwise::exec {
 
+Diagnostic wrong_use(std::string flag, std::string message, std::string hint) {
+  return {"command line", 0, 0, std::move(flag), std::move(message), std::move(hint)};
+}
+
 int refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));
   return kBadInput;
@@ -29,7 +33,7 @@ void find_unwritable(const char* flag, const std::string& path, Diagnostics& pro
   const OutputPlace place = find_output(path);
   const std::filesystem::path folder = std::filesystem::absolute(place.path).parent_path();
   const auto wrong = [&](std::string message, std::string hint) {
-    problems.push_back({"command line", 0, 0, flag, std::move(message), std::move(hint)});
+    problems.push_back(wrong_use(flag, std::move(message), std::move(hint)));
   };
   if (place.kind == OutputPlace::Kind::folder) wrong(path + " is a folder", "");
   if (place.kind != OutputPlace::Kind::regular) return;

@@ -29,6 +29,9 @@ void add_calibrate(CLI::App& app, Verb& verb);
 /// no flag of the program's own begins a command line of `train`. \returns the exit code
 int run_command(int argc, const char* const* argv);
 
+/// What is wrong with a flag of the command line.
+Diagnostic wrong_use(std::string flag, std::string message, std::string hint);
+
 /// Prints the problems. \returns kBadInput
 int refuse(const Diagnostics& problems);
 

@@ -15,7 +15,7 @@ std::optional<std::int64_t> whole_number(const std::string& text) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(value) : std::nullopt;
 }
 
-std::string shown(const std::string& text) { return text.empty() ? "an empty value" : text; }
+std::string shown_value(const std::string& text) { return text.empty() ? "an empty value" : text; }
 
 }  // namespace
 
@@ -42,8 +42,10 @@ std::optional<std::int64_t> LauncherVariables::number(const char* name, std::int
   if (!is_set(name)) return std::nullopt;
   const std::optional<std::int64_t> value = whole_number(text(name));
   if (value && *value >= least && *value <= most) return value;
-  refuse(name,
-         fmt::format("{} is not a whole number from {} to {}", shown(text(name)), least, most), "");
+  refuse(
+      name,
+      fmt::format("{} is not a whole number from {} to {}", shown_value(text(name)), least, most),
+      "");
   return std::nullopt;
 }
 
@@ -57,7 +59,7 @@ std::optional<std::int64_t> LauncherVariables::required_number(const char* name,
 
 void LauncherVariables::expect(const char* name, std::int64_t value, const std::string& as) {
   if (!is_set(name) || whole_number(text(name)) == value) return;
-  refuse(name, fmt::format("{} contradicts {}, which gives {}", shown(text(name)), as, value),
+  refuse(name, fmt::format("{} contradicts {}, which gives {}", shown_value(text(name)), as, value),
          fmt::format("unset {}, or set it to {}", name, value));
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "executor/device/cpu/cpu_device.h"
+#include "executor/launch/command.h"
 #include "executor/launch/gpu_library.h"
 #include "executor/launch/together.h"
 #include "planner/cost/estimate.h"
@@ -26,10 +27,6 @@ constexpr const char* kByCopies =
     "ranks share one GPU and move tensors by copies: timings mean nothing";
 constexpr const char* kByHost =
     "ranks share one GPU and move tensors through the host: timings mean nothing";
-
-Diagnostic wrong_use(const char* flag, const std::string& message, const std::string& hint) {
-  return {"command line", 0, 0, flag, message, hint};
-}
 
 /// What names this machine: containers of one machine have host names of their own.
 std::string this_host() {

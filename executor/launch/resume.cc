@@ -16,6 +16,7 @@
 #include "executor/checkpoint/checkpoint_folder.h"
 #include "executor/checkpoint/folder_owner.h"
 #include "executor/checkpoint/rank_part.h"
+#include "executor/launch/command.h"
 #include "executor/storage/durable_file.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/spec/error.h"
@@ -24,10 +25,6 @@ namespace shardwise::exec {
 namespace {
 
 namespace fs = std::filesystem;
-
-Diagnostic wrong_use(const std::string& flag, std::string message, std::string hint) {
-  return {"command line", 0, 0, flag, std::move(message), std::move(hint)};
-}
 
 std::vector<SavedTensor> tensors_of(const Plan& plan) {
   return saved_tensors(state_units(lowering_context(plan, Granularity::layer, false), 0));

@@ -40,7 +40,7 @@
 namespace shardwise::exec {
 namespace {
 
-LayerKernels kernels_of(const Plan& plan) {
+LayerKernels layer_kernels_of(const Plan& plan) {
   LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
   shape.gradients = state_types(lowering_context(plan, Granularity::layer, false)).made;
   return {[&plan, shape](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
@@ -139,7 +139,8 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
   if (world.rank() == 0) introduce_devices(run.devices.notes());
   DeviceUse used;
   used.at_start = used_of(run, device);
-  Trainer trainer(run.plan, world, device, arena, abort, run.options.train, kernels_of(run.plan));
+  Trainer trainer(run.plan, world, device, arena, abort, run.options.train,
+                  layer_kernels_of(run.plan));
   if (run.resumed) {
     const Manifest& manifest = run.resumed->saved.manifest();
     load_state(run.resumed->saved, trainer.state(), arena, device);

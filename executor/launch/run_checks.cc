@@ -17,10 +17,6 @@
 namespace shardwise::exec {
 namespace {
 
-Diagnostic wrong_use(const std::string& flag, const std::string& message, const std::string& hint) {
-  return {"command line", 0, 0, flag, message, hint};
-}
-
 std::string started_text(const Launcher& launcher) {
   return fmt::format("{} started {} process{}", name_of(launcher.kind), launcher.ranks,
                      launcher.ranks == 1 ? "" : "es");

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "executor/launch/command.h"
 #include "executor/tokenizer/tokenizer.h"
 #include "executor/weights/save_weights.h"
 #include "planner/spec/catalogue.h"
@@ -15,10 +16,6 @@
 
 namespace shardwise::exec {
 namespace {
-
-Diagnostic wrong_use(const char* flag, std::string message, std::string hint) {
-  return {"command line", 0, 0, flag, std::move(message), std::move(hint)};
-}
 
 /// The text of the catalogue's folders, for runs that name none.
 std::string catalogue_text() {
@@ -106,7 +103,7 @@ void refuse_links(const std::string& folder, Diagnostics& problems) {
 }
 
 /// A folder that cannot be made is known before the training that would be lost.
-void make_folder(const std::string& folder, Diagnostics& problems) {
+void make_weights_folder(const std::string& folder, Diagnostics& problems) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const bool writable = !error && ::access(folder.c_str(), W_OK | X_OK) == 0;
@@ -140,7 +137,7 @@ Result<RunInput> read_input(const Plan& plan, const RunOptions& options, bool re
       gather(stored.problems());
     }
   }
-  if (!options.save_weights.empty()) make_folder(options.save_weights, problems);
+  if (!options.save_weights.empty()) make_weights_folder(options.save_weights, problems);
   if (!problems.empty()) return problems;
   return RunInput{std::move(data->sequences), std::move(data->identity), std::move(weights)};
 }

@@ -20,7 +20,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kTrainFooter =
     "Examples\n"
     "  shardwise-run train plan.json --ranks 4 --steps 20 --data corpus.txt \\\n"
     "      --report report.json\n"
@@ -156,7 +156,7 @@ void add_train(CLI::App& app, Verb& verb) {
       app.add_subcommand("train", "Train the transformer of a plan as the plan shards it");
   auto options = std::make_shared<RunOptions>();
   options->train.steps = 20;
-  added->footer(kFooter);
+  added->footer(kTrainFooter);
   add_files(*added, *options);
   add_checkpoints(*added, *options);
   add_numbers(*added, *options);

@@ -25,7 +25,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kProgramFooter =
     "shardwise-run plan.json is short for shardwise-run train plan.json.\n"
     "\n"
     "Examples\n"
@@ -88,7 +88,7 @@ int run_command(int argc, const char* const* argv) {
     return fmt::format("shardwise-run {}\n{}", SHARDWISE_VERSION, fmt::join(describe_gpus(), "\n"));
   });
   app.require_subcommand(0, 1);  // what follows a verb is the verb's
-  app.footer(kFooter);
+  app.footer(kProgramFooter);
   app.formatter(help_formatter());  // before the verbs, which take it over
   Verb verb;
   add_train(app, verb);

@@ -16,7 +16,7 @@ constexpr std::size_t kSpecial = 255;  // exponent of infinities and of what is 
 constexpr std::uint64_t kNan = std::uint64_t{1} << 40;
 
 /// 65,536 squares below 2^48 fit 64 bits.
-constexpr std::size_t kBlock = 65'536;
+constexpr std::size_t kExactBlock = 65'536;
 
 /// Sums that neighbouring elements go to.
 constexpr std::size_t kWays = 8;
@@ -37,11 +37,11 @@ void add_wide(std::uint64_t& low, std::uint64_t& high, std::uint64_t add_low,
 }  // namespace
 
 void ExactSquares::add(std::span<const float> values) {
-  for (std::size_t at = 0; at < values.size(); at += kBlock) {
+  for (std::size_t at = 0; at < values.size(); at += kExactBlock) {
     // Neighbours have sums of their own: gradients are much alike, and to add to what was just
     // stored takes longer than the rest.
     std::array<std::array<std::uint64_t, 256>, kWays> block{};
-    const std::size_t end = std::min(values.size(), at + kBlock);
+    const std::size_t end = std::min(values.size(), at + kExactBlock);
     std::size_t i = at;
     for (; i + kWays <= end; i += kWays) {
       for (std::size_t way = 0; way < kWays; ++way) add_square(values[i + way], block[way]);

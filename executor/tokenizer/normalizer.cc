@@ -12,11 +12,11 @@
 namespace shardwise::exec {
 namespace {
 
-const std::vector<std::string_view> kTypes = {"Sequence", "NFC",     "NFD",    "NFKC",
-                                              "NFKD",     "Prepend", "Replace"};
+const std::vector<std::string_view> kNormalizers = {"Sequence", "NFC",     "NFD",    "NFKC",
+                                                    "NFKD",     "Prepend", "Replace"};
 
 /// Published tokenizers have fewer than 20.
-constexpr std::size_t kMostSteps = 100;
+constexpr std::size_t kMostNormalizers = 100;
 /// Replacements of replacements would double a text each time. No published one grows it by four.
 constexpr std::size_t kMostGrowth = 64;
 constexpr std::size_t kMostMade = 1'000'000;
@@ -53,25 +53,25 @@ Regex read_pattern(ObjectReader& reader) {
 void Normalizer::add(const JsonValue& value, const std::string& file, const std::string& path,
                      Diagnostics& problems) {
   ObjectReader reader(value, file, path, problems);
-  const std::size_t type = reader.choice("type", kTypes);
+  const std::size_t type = reader.choice("type", kNormalizers);
   if (!reader.ok()) return;
-  if (kTypes[type] == "Sequence") {
+  if (kNormalizers[type] == "Sequence") {
     const JsonValue* const list = reader.array("normalizers");
     reader.reject_unknown();
     if (list == nullptr) return;
     for (std::size_t i = 0; i < list->elements.size(); ++i) {
       // The first that is too many is named; the others are not read.
-      if (!problems.empty() && steps_.size() == kMostSteps) return;
+      if (!problems.empty() && steps_.size() == kMostNormalizers) return;
       add(list->elements[i], file, fmt::format("{}/normalizers/{}", path, i), problems);
     }
     return;
   }
-  if (steps_.size() == kMostSteps) {
-    return reader.fail("type", fmt::format("more than {} normalizers", kMostSteps));
+  if (steps_.size() == kMostNormalizers) {
+    return reader.fail("type", fmt::format("more than {} normalizers", kMostNormalizers));
   }
-  if (kTypes[type] == "Prepend") {
+  if (kNormalizers[type] == "Prepend") {
     steps_.emplace_back(Prepend{reader.string("prepend")});
-  } else if (kTypes[type] == "Replace") {
+  } else if (kNormalizers[type] == "Replace") {
     Regex pattern = read_pattern(reader);
     steps_.emplace_back(Replace{std::move(pattern), reader.string("content")});
   } else {

@@ -10,10 +10,10 @@
 namespace shardwise::exec {
 namespace {
 
-const std::vector<std::string_view> kTypes = {"Sequence", "Split", "ByteLevel", "Metaspace",
-                                              "Digits"};
+const std::vector<std::string_view> kPreTokenizers = {"Sequence", "Split", "ByteLevel", "Metaspace",
+                                                      "Digits"};
 /// Published tokenizers have fewer than 10.
-constexpr std::size_t kMostSteps = 100;
+constexpr std::size_t kMostPreTokenizers = 100;
 // Source: GPT-2, encoder.py.
 constexpr std::string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -51,25 +51,25 @@ const std::string& byte_character(unsigned char byte) {
 void PreTokenizer::add(const JsonValue& value, const std::string& file, const std::string& path,
                        Diagnostics& problems) {
   ObjectReader reader(value, file, path, problems);
-  const std::size_t type = reader.choice("type", kTypes);
+  const std::size_t type = reader.choice("type", kPreTokenizers);
   if (!reader.ok()) return;
-  if (kTypes[type] == "Sequence") {
+  if (kPreTokenizers[type] == "Sequence") {
     const JsonValue* const list = reader.array("pretokenizers");
     for (std::size_t i = 0; list != nullptr && i < list->elements.size(); ++i) {
       // The first that is too many is named; the others are not read.
-      if (!problems.empty() && steps_.size() == kMostSteps) break;
+      if (!problems.empty() && steps_.size() == kMostPreTokenizers) break;
       add(list->elements[i], file, fmt::format("{}/pretokenizers/{}", path, i), problems);
     }
-  } else if (steps_.size() == kMostSteps) {
-    return reader.fail("type", fmt::format("more than {} pre-tokenizers", kMostSteps));
-  } else if (kTypes[type] == "Split") {
+  } else if (steps_.size() == kMostPreTokenizers) {
+    return reader.fail("type", fmt::format("more than {} pre-tokenizers", kMostPreTokenizers));
+  } else if (kPreTokenizers[type] == "Split") {
     Regex pattern = read_pattern(reader);
     const bool removed = reader.choice("behavior", {"Isolated", "Removed"}) == 1;
     steps_.emplace_back(Split{std::move(pattern), removed, reader.boolean_or("invert", false)});
-  } else if (kTypes[type] == "Digits") {
+  } else if (kPreTokenizers[type] == "Digits") {
     const bool each = reader.boolean_or("individual_digits", false);
     steps_.emplace_back(Split{*Regex::compile(each ? R"(\p{N})" : R"(\p{N}+)"), false, false});
-  } else if (kTypes[type] == "ByteLevel") {
+  } else if (kPreTokenizers[type] == "ByteLevel") {
     if (byte_level()) reader.fail("type", "a second ByteLevel");  // would double the text
     reader.boolean_or("trim_offsets", true);  // of places in the text, which are not kept
     const bool prefix = reader.boolean_or("add_prefix_space", true);

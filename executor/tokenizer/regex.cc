@@ -17,7 +17,7 @@ namespace {
 // Unicode's White_Space as the inside of a class: controls, U+0085 and separators.
 // Source: Unicode Character Database, PropList.txt.
 constexpr std::string_view kSpaces = R"(\t-\r\x{85}\p{Z})";
-constexpr std::uint32_t kMostSteps = 20'000'000;
+constexpr std::uint32_t kMostMatchSteps = 20'000'000;
 
 template <auto kFunction>
 struct Free {
@@ -113,7 +113,7 @@ Regex Regex::literal(std::string_view text) {
 void Regex::split(std::string_view text,
                   const std::function<void(std::string_view piece, bool matched)>& visit) const {
   const MatchContext context(pcre2_match_context_create(nullptr));
-  pcre2_set_match_limit(context.get(), kMostSteps);
+  pcre2_set_match_limit(context.get(), kMostMatchSteps);
   const MatchData match(pcre2_match_data_create_from_pattern(compiled_->code.get(), nullptr));
   std::size_t done = 0;  // what was visited
   for (std::size_t from = 0; from < text.size();) {

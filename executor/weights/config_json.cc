@@ -18,7 +18,7 @@ const char* architecture_of(const std::string& model_type) {
   SHARDWISE_CHECK(false, model_type);
 }
 
-const char* name_of(ActivationFunction activation) {
+const char* activation_name(ActivationFunction activation) {
   switch (activation) {
     case ActivationFunction::silu:
       return "silu";
@@ -74,7 +74,7 @@ void write_gpt2(JsonWriter& json, const ModelSpec& model) {
   json.member("n_layer", model.num_hidden_layers);
   json.member("n_head", model.num_attention_heads);
   json.member("n_positions", model.max_position_embeddings);
-  json.member("activation_function", name_of(model.numerics.activation));
+  json.member("activation_function", activation_name(model.numerics.activation));
   json.member("layer_norm_epsilon", model.numerics.norm_epsilon);
   for (const char* dropout : {"attn_pdrop", "embd_pdrop", "resid_pdrop"}) json.member(dropout, 0.0);
 }
@@ -123,7 +123,7 @@ void write_llama(JsonWriter& json, const ModelSpec& model) {
   json.member("num_key_value_heads", model.num_key_value_heads);
   json.member("head_dim", model.head_dim);
   json.member("max_position_embeddings", model.max_position_embeddings);
-  json.member("hidden_act", name_of(model.numerics.activation));
+  json.member("hidden_act", activation_name(model.numerics.activation));
   json.member("rms_norm_eps", model.numerics.norm_epsilon);
   write_rope(json, model.numerics);
   const bool said = model.model_type == "llama" || model.model_type == "qwen3";

@@ -6,7 +6,7 @@
 namespace shardwise::test {
 namespace {
 
-ModelSpec built(const TransformerConfig& config, const std::string& name) {
+ModelSpec built_model(const TransformerConfig& config, const std::string& name) {
   const Result<ModelSpec> model = make_model(config, name);
   SHARDWISE_CHECK(model.ok(), name);
   return *model;
@@ -30,7 +30,7 @@ ModelSpec llama(std::int64_t layers, std::int64_t hidden, std::int64_t intermedi
                 std::int64_t heads, std::int64_t kv_heads, std::int64_t vocab) {
   TransformerConfig config = shape(layers, hidden, intermediate, heads, vocab);
   config.num_key_value_heads = kv_heads;
-  return built(config, "llama");
+  return built_model(config, "llama");
 }
 
 ModelSpec llama_3_1_8b() { return llama(32, 4096, 14336, 32, 8, 128256); }
@@ -45,7 +45,7 @@ ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std:
   config.position_embedding = PositionEmbedding::learned;
   config.tie_word_embeddings = true;
   config.names.position_embedding = "model.embed_positions";
-  return built(config, "gpt");
+  return built_model(config, "gpt");
 }
 
 ModelSpec mixture(std::int64_t layers, std::int64_t hidden, std::int64_t heads,
@@ -58,7 +58,7 @@ ModelSpec mixture(std::int64_t layers, std::int64_t hidden, std::int64_t heads,
   moe.intermediate_size = width;
   moe.shared_intermediate_size = shared;
   config.moe = moe;
-  return built(config, "mixture");
+  return built_model(config, "mixture");
 }
 
 JobSpec open_job() {

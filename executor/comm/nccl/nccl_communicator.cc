@@ -27,7 +27,7 @@ ncclDataType_t type_of(DType dtype) {
   }
 }
 
-cudaStream_t handle_of(DeviceStream& stream) { return cuda_stream(stream).handle(); }
+cudaStream_t stream_handle(DeviceStream& stream) { return cuda_stream(stream).handle(); }
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void NcclCommunicator::all_gather(const ConstTensorView& mine, const TensorView&
   handle_->call("ncclAllGather", mine.count, cuda_stream(stream), [&](ncclComm_t comm) {
     return handle_->context().library->calls().all_gather(
         mine.data, all.data, static_cast<std::size_t>(shard), type_of(all.dtype), comm,
-        handle_of(stream));
+        stream_handle(stream));
   });
 }
 
@@ -55,7 +55,7 @@ void NcclCommunicator::reduce_scatter(const ConstTensorView& all, const TensorVi
   handle_->call("ncclReduceScatter", mine.count, cuda_stream(stream), [&](ncclComm_t comm) {
     return handle_->context().library->calls().reduce_scatter(
         all.data, mine.data, static_cast<std::size_t>(shard), type_of(all.dtype), ncclSum, comm,
-        handle_of(stream));
+        stream_handle(stream));
   });
 }
 
@@ -63,7 +63,7 @@ void NcclCommunicator::all_reduce(const TensorView& values, DeviceStream& stream
   handle_->call("ncclAllReduce", values.count, cuda_stream(stream), [&](ncclComm_t comm) {
     return handle_->context().library->calls().all_reduce(values.data, values.data, values.count,
                                                           type_of(values.dtype), ncclSum, comm,
-                                                          handle_of(stream));
+                                                          stream_handle(stream));
   });
 }
 
@@ -93,11 +93,11 @@ void NcclCommunicator::send_receive(std::span<const Message> messages, DeviceStr
     for (const Message& each : messages) {
       if (each.sent.count > 0) {
         keep(calls.send(each.sent.data, each.sent.count, type_of(each.sent.dtype), each.peer, comm,
-                        handle_of(stream)));
+                        stream_handle(stream)));
       }
       if (each.received.count > 0) {
         keep(calls.receive(each.received.data, each.received.count, type_of(each.received.dtype),
-                           each.peer, comm, handle_of(stream)));
+                           each.peer, comm, stream_handle(stream)));
       }
     }
     // A group that was begun is ended, whatever went wrong in it.

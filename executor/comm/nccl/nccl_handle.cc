@@ -15,7 +15,7 @@ namespace {
 
 // Most calls are over in less than a thread takes to sleep and wake: they are asked for without.
 constexpr std::chrono::microseconds kSpin{100};
-constexpr std::chrono::microseconds kPoll{20};
+constexpr std::chrono::microseconds kCallPoll{20};
 
 void abort_all(const NcclCalls& calls, std::span<const ncclComm_t> comms) {
   if (comms.empty()) return;
@@ -78,7 +78,7 @@ void NcclHandle::settle(const char* what, ncclResult_t result) {
       throw Aborted("another rank did not arrive");
     }
     if (waited > kSpin) {
-      std::this_thread::sleep_for(kPoll);
+      std::this_thread::sleep_for(kCallPoll);
     } else {
       std::this_thread::yield();
     }

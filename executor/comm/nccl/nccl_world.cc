@@ -14,7 +14,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{50};
+constexpr std::chrono::milliseconds kWatchPoll{50};
 
 /// What the communicator of a stream is for. Streams of one purpose share one.
 std::string purpose_of(Stream stream, const NcclPolicy& policy) {
@@ -243,7 +243,7 @@ void NcclWorld::watch() {
       lock.lock();
       continue;
     }
-    changed_.wait_for(lock, kPoll);
+    changed_.wait_for(lock, kWatchPoll);
   }
 }
 

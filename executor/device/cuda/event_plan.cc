@@ -10,7 +10,7 @@ namespace {
 /// Of each stream the operations that are over: the first so many of the program's, counted on.
 using Over = std::array<std::uint32_t, kStreams>;
 
-std::size_t stream_of(const StageProgram& program, std::uint32_t op) {
+std::size_t stream_number(const StageProgram& program, std::uint32_t op) {
   return static_cast<std::size_t>(program.operations[op].stream);
 }
 
@@ -20,7 +20,7 @@ void keep(const StageProgram& program, std::vector<std::uint32_t> waits,
           const std::vector<Over>& over_after, Over& over, std::vector<std::uint32_t>& kept) {
   std::ranges::sort(waits, std::greater<>());
   for (const std::uint32_t wait : waits) {
-    if (over[stream_of(program, wait)] > wait) continue;
+    if (over[stream_number(program, wait)] > wait) continue;
     kept.push_back(wait);
     for (std::size_t s = 0; s < kStreams; ++s) over[s] = std::max(over[s], over_after[wait][s]);
   }
@@ -35,7 +35,7 @@ EventPlan event_plan(const StageProgram& program) {
   std::vector<Over> over_after(count);
   std::array<std::vector<std::uint32_t>, kStreams> last;  // of each stream, at most one
   for (std::uint32_t op = 0; op < count; ++op) {
-    const std::size_t stream = stream_of(program, op);
+    const std::size_t stream = stream_number(program, op);
     Over over = last[stream].empty() ? Over{} : over_after[last[stream].front()];
     const auto waits = program.of(program.operations[op].waits);
     keep(program, {waits.begin(), waits.end()}, over_after, over, plan.ops[op].waits);

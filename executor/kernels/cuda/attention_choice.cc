@@ -5,14 +5,15 @@
 namespace shardwise::exec {
 namespace {
 
-std::string name_of(SdpaPass pass, const AttentionShape& s) {
+std::string pass_name(SdpaPass pass, const AttentionShape& s) {
   return fmt::format("{} bf16 {}x{} {}/{} heads of {} window {}",
                      pass == SdpaPass::forward ? "forward" : "backward", s.batch, s.sequence,
                      s.heads, s.kv_heads, s.head_dim, s.window);
 }
 
 /// Random numbers for a bf16 tensor with a row of `width` a token.
-void fill(const std::byte* at, const AttentionShape& s, std::int64_t width, KernelClock& clock) {
+void fill_rows(const std::byte* at, const AttentionShape& s, std::int64_t width,
+               KernelClock& clock) {
   const std::int64_t bytes = s.batch * s.sequence * width * 2;
   // What attention only reads is written here alone, before it holds anything.
   clock.fill({const_cast<std::byte*>(at), static_cast<std::size_t>(bytes)}, DType::bf16);
@@ -47,7 +48,7 @@ void ChosenAttention::take(const KernelChoices& choices) {
 
 std::string ChosenAttention::to_be_timed(const Key& key, KernelTuning& tuning) {
   if (rule_ == Rule::cudnn || chosen_.contains(key)) return {};
-  std::string name = name_of(key.pass, key.shape);
+  std::string name = pass_name(key.pass, key.shape);
   const auto kept = choices_.find(name);
   if (kept == choices_.end()) return name;
   chosen_[key] = kept->second.cudnn;
@@ -69,7 +70,7 @@ void ChosenAttention::prepare(const AttentionWork& w, KernelTuning& tuning) {
   const std::string name = to_be_timed(key, tuning);
   if (name.empty()) return;
   KernelClock& clock = tuning.clock;
-  fill(w.qkv, w.shape, w.shape.qkv_width(), clock);
+  fill_rows(w.qkv, w.shape, w.shape.qkv_width(), clock);
   const double cudnn = clock.seconds([&] { cudnn_.forward(w, tuning.workspace, clock.stream()); });
   const double own = clock.seconds([&] { own_.forward(w, tuning.workspace, clock.stream()); });
   choose(key, name, cudnn, own, tuning);
@@ -83,8 +84,8 @@ void ChosenAttention::prepare(const AttentionBackwardWork& w, KernelTuning& tuni
   KernelClock& clock = tuning.clock;
   // Each way is timed from what its forward pass left; its own runs put gradients in qkv's place.
   const auto timed = [&](AttentionKernels& kernels) {
-    fill(w.qkv, w.shape, w.shape.qkv_width(), clock);
-    fill(w.d_out, w.shape, w.shape.heads * w.shape.head_dim, clock);
+    fill_rows(w.qkv, w.shape, w.shape.qkv_width(), clock);
+    fill_rows(w.d_out, w.shape, w.shape.heads * w.shape.head_dim, clock);
     own_.forward({.shape = w.shape,
                   .dtype = w.dtype,
                   .qkv = w.qkv,

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<int, 2> kMajors = {13, 12};
 
 /// The names of cublas_api.h, so that a failure is named where the library itself does not load.
-const char* name_of(cublasStatus_t status) {
+const char* status_name(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_SUCCESS:
       return "CUBLAS_STATUS_SUCCESS";
@@ -76,7 +76,7 @@ std::string file_of(void* symbol, const std::string& opened) {
 }  // namespace
 
 CublasLtError::CublasLtError(int rank, const char* call, cublasStatus_t status)
-    : IoError(fmt::format("rank {}: {}: {} ({})", rank, call, name_of(status),
+    : IoError(fmt::format("rank {}: {}: {} ({})", rank, call, status_name(status),
                           static_cast<int>(status))),
       status_(status) {}
 

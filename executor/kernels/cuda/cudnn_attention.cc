@@ -10,7 +10,7 @@
 namespace shardwise::exec {
 namespace {
 
-bool aligned(std::initializer_list<const void*> places) {
+bool all_aligned(std::initializer_list<const void*> places) {
   constexpr std::uintptr_t kMultiple = 16;
   for (const void* each : places) {
     if (reinterpret_cast<std::uintptr_t>(each) % kMultiple != 0) return false;
@@ -56,12 +56,12 @@ const SdpaPlan* CudnnAttention::plan(const AttentionShape& s, DType dtype, SdpaP
 }
 
 bool CudnnAttention::takes(const AttentionWork& w) {
-  return aligned({w.qkv, w.out, w.log_sums}) &&
+  return all_aligned({w.qkv, w.out, w.log_sums}) &&
          plan(w.shape, w.dtype, SdpaPass::forward) != nullptr;
 }
 
 bool CudnnAttention::takes(const AttentionBackwardWork& w) {
-  return aligned({w.qkv, w.out, w.log_sums, w.d_out, w.workspace}) &&
+  return all_aligned({w.qkv, w.out, w.log_sums, w.d_out, w.workspace}) &&
          plan(w.shape, w.dtype, SdpaPass::backward) != nullptr;
 }
 

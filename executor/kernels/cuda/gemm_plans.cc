@@ -46,7 +46,7 @@ std::int64_t end_of(std::int64_t bytes) {
 }
 
 /// Random numbers for all operands.
-void fill(const ProductCall& call, KernelClock& clock) {
+void fill_operands(const ProductCall& call, KernelClock& clock) {
   const Product& p = call.product;
   const OperandBytes bytes(p);
   const auto fill_one = [&](const std::byte* at, std::int64_t size, DType dtype) {
@@ -193,7 +193,7 @@ void GemmPlans::tune(const ProductCall& call, KernelTuning& tuning) {
   }
   SHARDWISE_CHECK(std::ssize(tuning.workspace) >= impl_->options.workspace_bytes,
                   "workspace_bytes");
-  fill(call, tuning.clock);
+  fill_operands(call, tuning.clock);
   std::optional<GemmChoice> best;
   for (const auto& each :
        plan.descriptors.candidates(impl_->handle.get(), impl_->options.workspace_bytes)) {

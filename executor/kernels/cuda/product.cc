@@ -20,7 +20,7 @@ int alignment_of(const std::byte* at) {
 }
 
 /// With the alignments of its operands.
-ProductCall aligned(ProductCall call) {
+ProductCall with_alignments(ProductCall call) {
   Product& p = call.product;
   p.a_alignment = alignment_of(call.a);
   p.b_alignment = alignment_of(call.b);
@@ -133,7 +133,7 @@ ProductCall product_of(const LinearWork& w, bool fused, bool tf32) {
     call.d = w.activated;
     call.aux = w.y;
   }
-  return aligned(call);
+  return with_alignments(call);
 }
 
 bool takes_gelu(const LinearBackwardInputWork& w) {
@@ -161,7 +161,7 @@ ProductCall product_of(const LinearBackwardInputWork& w, bool fused, bool tf32) 
     p.aux_stride = s.in;
     call.aux = w.before;
   }
-  return aligned(call);
+  return with_alignments(call);
 }
 
 ProductCall product_of(const LinearBackwardWeightWork& w, std::byte* bias_sums, bool tf32) {
@@ -193,7 +193,7 @@ ProductCall product_of(const LinearBackwardWeightWork& w, std::byte* bias_sums, 
   if (bias_sums != nullptr) {
     p.epilogue = s.transposed ? Epilogue::bias_gradient_a : Epilogue::bias_gradient_b;
   }
-  return aligned(call);
+  return with_alignments(call);
 }
 
 }  // namespace shardwise::exec

@@ -9,9 +9,9 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kPiece = 256;  // what cudaMalloc aligns to
-constexpr std::int64_t kElement = 2;  // bytes of bf16
-constexpr std::int64_t kFloat = 4;
+constexpr std::int64_t kPiece = 256;    // what cudaMalloc aligns to
+constexpr std::int64_t kBf16Bytes = 2;  // bytes of bf16
+constexpr std::int64_t kFloatBytes = 4;
 
 std::int64_t rounded(std::int64_t bytes) { return (bytes + kPiece - 1) / kPiece * kPiece; }
 
@@ -26,7 +26,7 @@ class Places {
   /// Queries, keys and values of one array, or their gradients.
   void add_parts(const AttentionShape& shape, SdpaTensor queries, SdpaTensor keys,
                  SdpaTensor values, const std::byte* at) {
-    const std::int64_t head = shape.head_dim * kElement;
+    const std::int64_t head = shape.head_dim * kBf16Bytes;
     add(queries, at);
     add(keys, at + shape.heads * head);
     add(values, at + (shape.heads + shape.kv_heads) * head);
@@ -61,7 +61,7 @@ SdpaWorkspace sdpa_workspace(const SdpaWork& work, std::int64_t engine_bytes) {
   const AttentionShape& s = work.shape;
   SdpaWorkspace places;
   if (work.pass == SdpaPass::backward) {
-    places.engine = rounded(s.batch * s.sequence * s.qkv_width() * kElement);
+    places.engine = rounded(s.batch * s.sequence * s.qkv_width() * kBf16Bytes);
   }
   places.bytes = places.engine + rounded(engine_bytes);
   return places;
@@ -99,7 +99,7 @@ void SdpaPlan::run(const SdpaOperands& operands, cudnnHandle_t handle) const {
     places.add_parts(shape, SdpaTensor::d_queries, SdpaTensor::d_keys, SdpaTensor::d_values,
                      operands.workspace + workspace_.d_qkv);
     const std::int64_t rows = shape.batch * shape.heads * shape.sequence;
-    places.add(SdpaTensor::row_sums, operands.sums + rows * shape.head_dim * kFloat);
+    places.add(SdpaTensor::row_sums, operands.sums + rows * shape.head_dim * kFloatBytes);
     places.add(SdpaTensor::one, &numbers.one);
     if (!work_.deterministic) {
       places.add(SdpaTensor::d_queries_sum, operands.sums);

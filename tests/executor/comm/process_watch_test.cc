@@ -15,15 +15,15 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr double kPatience = 20;
-constexpr int kRanks = 2;
+constexpr double kPairPatience = 20;
+constexpr int kPairRanks = 2;
 
 /// One rank, in a process of its own: rank 1 gives up and knows no reason, rank 0 waits for one.
 [[noreturn]] void run_rank(int rank, int said) {
   const Rendezvous at = {"localhost", 29871, 16, "a rank gives up", "", true};
-  SocketJob job(at, rank, kRanks, kPatience);
+  SocketJob job(at, rank, kPairRanks, kPairPatience);
   AbortSignal abort;
-  ProcessWatch watch(job, abort, kPatience, [said](const Failure& failure) {
+  ProcessWatch watch(job, abort, kPairPatience, [said](const Failure& failure) {
     if (::write(said, failure.message.data(), failure.message.size()) < 0) ::_exit(1);
   });
   if (rank == 1) watch.stay("rank 1 gave up, and no rank says why");
@@ -35,8 +35,8 @@ constexpr int kRanks = 2;
 TEST(ProcessWatch, EndsAJobInWhichARankGivesUpWithoutAReason) {
   std::array<int, 2> said{};
   ASSERT_EQ(::pipe(said.data()), 0);
-  std::array<pid_t, kRanks> ranks{};
-  for (int rank = 0; rank < kRanks; ++rank) {
+  std::array<pid_t, kPairRanks> ranks{};
+  for (int rank = 0; rank < kPairRanks; ++rank) {
     ranks.at(static_cast<std::size_t>(rank)) = ::fork();
     if (ranks.at(static_cast<std::size_t>(rank)) == 0) {
       ::close(said[0]);

@@ -25,7 +25,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr double kPatience = 60;
+constexpr double kWorldPatience = 60;
 
 std::unique_ptr<ProcessJob> join() {
   const char* const rank = std::getenv("RANK");
@@ -36,7 +36,7 @@ std::unique_ptr<ProcessJob> join() {
     const Rendezvous at = {"localhost", std::atoi(port) + 1,
                            16,          std::string("test ") + (run != nullptr ? run : ""),
                            "",          true};
-    return std::make_unique<SocketJob>(at, std::atoi(rank), std::atoi(size), kPatience);
+    return std::make_unique<SocketJob>(at, std::atoi(rank), std::atoi(size), kWorldPatience);
   }
 #ifdef SHARDWISE_WITH_MPI
   return std::make_unique<MpiJob>();
@@ -64,7 +64,7 @@ using Calls = std::function<std::vector<float>(World& world, Communicator& group
 
 void expect_same_as_threads(const Calls& calls) {
   AbortSignal abort;
-  const std::unique_ptr<World> world = job().world(abort, kPatience);
+  const std::unique_ptr<World> world = job().world(abort, kWorldPatience);
   const std::vector<float> got =
       calls(*world, *world->communicator(all_ranks(*world), Stream::compute));
   std::vector<std::vector<float>> threads(static_cast<std::size_t>(job().size()));
@@ -167,7 +167,7 @@ TEST(ProcessWorld, PromisesWhatThreadsPromise) {
 // Groups of some ranks, in an order of their own, on several streams at once.
 TEST(ProcessWorld, KeepsGroupsOfDifferentChannelsApart) {
   AbortSignal abort;
-  const std::unique_ptr<World> world = job().world(abort, kPatience);
+  const std::unique_ptr<World> world = job().world(abort, kWorldPatience);
   std::vector<std::unique_ptr<Communicator>> groups;
   for (const Stream stream :
        {Stream::compute, Stream::copy, Stream::all_gather, Stream::reduce_scatter}) {
@@ -194,7 +194,7 @@ TEST(ProcessWorld, KeepsGroupsOfDifferentChannelsApart) {
 // A message that no buffer of the kernel's holds goes while its sender receives another.
 TEST(ProcessWorld, SendsLongMessagesBothWaysAtOnce) {
   AbortSignal abort;
-  const std::unique_ptr<World> world = job().world(abort, kPatience);
+  const std::unique_ptr<World> world = job().world(abort, kWorldPatience);
   if (world->rank() > 1) return;
   const std::unique_ptr<ControlGroup> there = world->control_group({0, 1}, Control::results);
   const std::unique_ptr<ControlGroup> back = world->control_group({0, 1}, Control::records);
@@ -223,7 +223,7 @@ void wait_for_last(World& world, Control control) {
 // Who waits for a rank of the group names it.
 TEST(ProcessWorld, NamesTheRankThatDoesNotCome) {
   AbortSignal abort;
-  const std::unique_ptr<World> patient = job().world(abort, kPatience);
+  const std::unique_ptr<World> patient = job().world(abort, kWorldPatience);
   const std::unique_ptr<ControlGroup> agreed =
       patient->control_group(all_ranks(*patient), Control::results);
   const int last = patient->size() - 1;

@@ -24,8 +24,8 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr int kRanks = 3;
-constexpr double kPatience = 60;
+constexpr int kMeetingRanks = 3;
+constexpr double kMeetingPatience = 60;
 /// So many that waiting for each of them in turn would take longer than the patience.
 constexpr int kStrangers = 100;
 
@@ -40,7 +40,8 @@ Rendezvous at_port(int port, int ports, const std::string& job) {
 
 FileDescriptor connected_to(int port) {
   for (;;) {
-    std::optional<FileDescriptor> line = connect_tcp("127.0.0.1", port, in_seconds(kPatience));
+    std::optional<FileDescriptor> line =
+        connect_tcp("127.0.0.1", port, in_seconds(kMeetingPatience));
     if (line) return *std::move(line);
   }
 }
@@ -51,7 +52,7 @@ std::vector<FileDescriptor> strangers_at(int port) {
   const std::vector<std::byte> garbage(2'000, std::byte{'G'});
   for (int i = 0; i < kStrangers; ++i) {
     lines.push_back(connected_to(port));
-    if (i % 3 == 1) send_all(lines.back(), garbage, in_seconds(kPatience));
+    if (i % 3 == 1) send_all(lines.back(), garbage, in_seconds(kMeetingPatience));
     if (i % 3 == 2) lines.back().close();
   }
   return lines;
@@ -60,13 +61,13 @@ std::vector<FileDescriptor> strangers_at(int port) {
 /// Ranks as threads, each with what only it has.
 class Job {
  public:
-  explicit Job(Rendezvous at) : at_(std::move(at)), members_(kRanks) {
-    for (int rank = 0; rank < kRanks; ++rank) hubs_.push_back(std::make_unique<SocketHub>());
+  explicit Job(Rendezvous at) : at_(std::move(at)), members_(kMeetingRanks) {
+    for (int rank = 0; rank < kMeetingRanks; ++rank) hubs_.push_back(std::make_unique<SocketHub>());
   }
   std::jthread start(int rank) {
     return std::jthread([this, rank] {
       SocketHub& hub = *hubs_[static_cast<std::size_t>(rank)];
-      const Met met = meet(at_, rank, kRanks, hub, kPatience);
+      const Met met = meet(at_, rank, kMeetingRanks, hub, kMeetingPatience);
       members_[static_cast<std::size_t>(rank)] = met.members;
       hub.know(rank, met.members, met.key);
     });
@@ -92,7 +93,7 @@ TEST(Rendezvous, IsAtTheNextPortWhereOneIsTaken) {
   const FileDescriptor taken = taken_port();
   Job job(at_port(port_of(taken), 16, "taken"));
   std::vector<std::jthread> ranks;
-  for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(job.start(rank));
+  for (int rank = 0; rank < kMeetingRanks; ++rank) ranks.push_back(job.start(rank));
   ranks.clear();
   job.expect_all_know_all();
 }
@@ -104,10 +105,11 @@ TEST(Rendezvous, IsAtALocalSocketWhereRanksAreOfOneHost) {
   for (const char* const secret : {"", kSecret}) {
     jobs.push_back(std::make_unique<Job>(Rendezvous{"node7", 1, 2, name, secret, true}));
     std::vector<std::jthread> ranks;
-    for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(jobs.back()->start(rank));
+    for (int rank = 0; rank < kMeetingRanks; ++rank) ranks.push_back(jobs.back()->start(rank));
     ranks.clear();
     jobs.back()->expect_all_know_all();
-    for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(jobs.back()->hub(rank).own().port, 0);
+    for (int rank = 0; rank < kMeetingRanks; ++rank)
+      EXPECT_EQ(jobs.back()->hub(rank).own().port, 0);
   }
 }
 
@@ -116,13 +118,13 @@ TEST(Rendezvous, IsBehindTheNamesThatAnotherProcessHasTaken) {
   const Rendezvous at = {"localhost", 1, 2, "squatted " + std::to_string(::getpid()), "", true};
   std::vector<FileDescriptor> squatters;
   for (int place = 0; place < 60; ++place) {
-    auto name = listen_local(local_place(at, at.key(kRanks), place));
+    auto name = listen_local(local_place(at, at.key(kMeetingRanks), place));
     ASSERT_TRUE(name);
     squatters.push_back(*std::move(name));
   }
   Job job(at);
   std::vector<std::jthread> ranks;
-  for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(job.start(rank));
+  for (int rank = 0; rank < kMeetingRanks; ++rank) ranks.push_back(job.start(rank));
   ranks.clear();
   job.expect_all_know_all();
 }
@@ -140,13 +142,13 @@ std::string why_not(const Rendezvous& at, int rank, double patience_s) {
 TEST(Rendezvous, NamesThePortsWhereAllAreTaken) {
   const FileDescriptor taken = taken_port();
   const std::string port = std::to_string(port_of(taken));
-  EXPECT_EQ(why_not(at_port(port_of(taken), 1, "taken"), 0, kPatience),
+  EXPECT_EQ(why_not(at_port(port_of(taken), 1, "taken"), 0, kMeetingPatience),
             "ports " + port + " to " + port + " of this host are in use");
 }
 
 // 192.0.2.0/24 is for documents: no host has its addresses. Source: RFC 5737.
 TEST(Rendezvous, ListensOnTheAddressesOfItsHostAlone) {
-  EXPECT_EQ(why_not({"192.0.2.77", 1, 16, "elsewhere", kSecret}, 0, kPatience),
+  EXPECT_EQ(why_not({"192.0.2.77", 1, 16, "elsewhere", kSecret}, 0, kMeetingPatience),
             "192.0.2.77 is not an address of this host, where rank 0 runs");
   int port = 0;
   { port = port_of(taken_port()); }
@@ -158,9 +160,9 @@ TEST(Rendezvous, ListensOnTheAddressesOfItsHostAlone) {
     EXPECT_TRUE(listen_tcp(address, port)) << address;
   }
   std::vector<std::jthread> others;
-  for (int rank = 1; rank < kRanks; ++rank) others.push_back(job.start(rank));
+  for (int rank = 1; rank < kMeetingRanks; ++rank) others.push_back(job.start(rank));
   others.clear();
-  for (int rank = 1; rank < kRanks; ++rank) {
+  for (int rank = 1; rank < kMeetingRanks; ++rank) {
     EXPECT_STREQ(job.hub(rank).own().addresses[0].data(), "127.0.0.1");
     EXPECT_EQ(job.hub(rank).own().addresses[1][0], '\0');
   }
@@ -250,7 +252,7 @@ class Between {
     const ssize_t count = ::recv(from.number(), some.data(), some.size(), MSG_DONTWAIT);
     if (count <= 0) return 0;
     const auto got = static_cast<std::size_t>(count);
-    send_all(to, std::span(some).first(got), in_seconds(kPatience));
+    send_all(to, std::span(some).first(got), in_seconds(kMeetingPatience));
     return got;
   }
   bool all_told() const {
@@ -278,7 +280,7 @@ TEST(Rendezvous, NamesRankZeroThatIsGoneWhoeverHasCome) {
   const auto outcome = [&](int rank, int at) -> std::string {
     try {
       SocketHub hub;
-      meet(at_port(at, 1, job), rank, kAll, hub, kPatience);
+      meet(at_port(at, 1, job), rank, kAll, hub, kMeetingPatience);
       return "met";
     } catch (const Aborted& ended) {
       return std::string("silent: ") + ended.what();
@@ -306,7 +308,7 @@ TEST(Rendezvous, IsNotForStrangers) {
   std::jthread first = job.start(0);
   const std::vector<FileDescriptor> strangers = strangers_at(port);
   std::vector<std::jthread> others;
-  for (int rank = 1; rank < kRanks; ++rank) others.push_back(job.start(rank));
+  for (int rank = 1; rank < kMeetingRanks; ++rank) others.push_back(job.start(rank));
   others.clear();
   first.join();
   job.expect_all_know_all();
@@ -317,16 +319,16 @@ TEST(SocketHub, JoinsGroupsWhateverStrangersSayToIt) {
   Job job(at_port(port_of(taken), 16, "hub"));
   {
     std::vector<std::jthread> ranks;
-    for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(job.start(rank));
+    for (int rank = 0; rank < kMeetingRanks; ++rank) ranks.push_back(job.start(rank));
   }
   const std::vector<FileDescriptor> strangers = strangers_at(job.hub(0).own().port);
   AbortSignal abort;
-  std::vector<std::vector<FileDescriptor>> lines(kRanks);
+  std::vector<std::vector<FileDescriptor>> lines(kMeetingRanks);
   std::vector<std::jthread> ranks;
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < kMeetingRanks; ++rank) {
     ranks.emplace_back([&, rank] {
       lines[static_cast<std::size_t>(rank)] =
-          job.hub(rank).join({0, 1, 2}, Stream::send, {&abort, kPatience, rank});
+          job.hub(rank).join({0, 1, 2}, Stream::send, {&abort, kMeetingPatience, rank});
     });
   }
   ranks.clear();

@@ -11,8 +11,8 @@ namespace {
 
 /// One case with E's inputs, and what attention makes of them.
 template <class E>
-struct Case {
-  Case(const AttentionShape& shape, unsigned seed)
+struct AttentionCase {
+  AttentionCase(const AttentionShape& shape, unsigned seed)
       : s(shape),
         qkv(as<E>(random_floats(s.batch * s.sequence * s.qkv_width(), seed))),
         d_out(as<E>(random_floats(s.batch * s.sequence * s.heads * s.head_dim, seed + 1))),
@@ -49,25 +49,25 @@ struct Case {
 /// Within what roundings to E lose of the largest: sums cancel. Tensor cores have p and gradients
 /// of scores rounded too, as the CPU has not.
 template <class E>
-void expect_near(const std::vector<E>& gpu, const std::vector<E>& cpu, const char* what) {
+void expect_near_attention(const std::vector<E>& gpu, const std::vector<E>& cpu, const char* what) {
   expect_close(wide(gpu), doubles(wide(cpu)), sizeof(E) == 2 ? kBf16Tolerance : tolerance<E>(),
                what);
 }
 
 template <class E>
-void expect_as_cpu(const AttentionShape& shape, unsigned seed) {
-  Case<E> gpu(shape, seed);
-  Case<E> cpu(shape, seed);
+void expect_attention_as_cpu(const AttentionShape& shape, unsigned seed) {
+  AttentionCase<E> gpu(shape, seed);
+  AttentionCase<E> cpu(shape, seed);
   host_cuda::set_seed(seed);
   gpu.forward_on_gpu();
   cpu.forward_on_cpu();
-  expect_near(gpu.out, cpu.out, "out");
-  expect_near(gpu.log_sums, cpu.log_sums, "log_sums");
+  expect_near_attention(gpu.out, cpu.out, "out");
+  expect_near_attention(gpu.log_sums, cpu.log_sums, "log_sums");
   gpu.out = cpu.out;  // the gradients of one forward
   gpu.log_sums = cpu.log_sums;
   gpu.backward_on_gpu();
   cpu.backward_on_cpu();
-  expect_near(gpu.qkv, cpu.qkv, "d_qkv");
+  expect_near_attention(gpu.qkv, cpu.qkv, "d_qkv");
 }
 
 class CudaAttention : public testing::TestWithParam<AttentionShape> {};
@@ -75,8 +75,8 @@ class CudaAttention : public testing::TestWithParam<AttentionShape> {};
 TEST_P(CudaAttention, EqualsTheCpuForwardAndBackward) {
   for (unsigned seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
-    expect_as_cpu<float>(GetParam(), seed);
-    expect_as_cpu<Bf16>(GetParam(), seed);
+    expect_attention_as_cpu<float>(GetParam(), seed);
+    expect_attention_as_cpu<Bf16>(GetParam(), seed);
   }
 }
 
@@ -93,7 +93,7 @@ TEST(CudaAttentionGradients, HaveTheSameBitsInEveryOrderOfThreads) {
   Floats first;
   for (unsigned seed = 1; seed <= 4; ++seed) {
     host_cuda::set_seed(seed);
-    Case<float> one({1, 37, 2, 1, 8, 0}, 1);
+    AttentionCase<float> one({1, 37, 2, 1, 8, 0}, 1);
     one.forward_on_gpu();
     one.backward_on_gpu();
     if (first.empty()) first = one.qkv;
@@ -103,10 +103,10 @@ TEST(CudaAttentionGradients, HaveTheSameBitsInEveryOrderOfThreads) {
 
 TEST(CudaAttentionKernels, NeedEachOfTheirBarriers) {
   const AttentionShape shape = {1, 20, 2, 1, 8, 0};
-  expect_every_barrier_is_needed([&] { Case<float>(shape, 1).forward_on_gpu(); });
-  Case<float> made(shape, 1);
+  expect_every_barrier_is_needed([&] { AttentionCase<float>(shape, 1).forward_on_gpu(); });
+  AttentionCase<float> made(shape, 1);
   made.forward_on_gpu();
-  expect_every_barrier_is_needed([&] { Case<float>(made).backward_on_gpu(); });
+  expect_every_barrier_is_needed([&] { AttentionCase<float>(made).backward_on_gpu(); });
 }
 
 constexpr double kRounding = 1.0 / 256;  // to bf16, of its number
@@ -141,7 +141,7 @@ void expect_within(const std::vector<Bf16>& actual, const Bounded& expected, con
 /// of scores, and out in the deltas that those are made of.
 class Defined {
  public:
-  explicit Defined(const Case<Bf16>& c)
+  explicit Defined(const AttentionCase<Bf16>& c)
       : out(c.d_out.size()),
         log_sums(c.log_sums.size()),
         d_qkv(c.qkv.size()),
@@ -220,7 +220,7 @@ TEST_P(TensorCoreAttention, EqualsItsDefinition) {
   for (unsigned seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     host_cuda::set_seed(seed);
-    Case<Bf16> made(GetParam(), seed);
+    AttentionCase<Bf16> made(GetParam(), seed);
     const Defined defined(made);
     made.forward_on_gpu();
     expect_within(made.out, defined.out, "out");
@@ -244,7 +244,7 @@ TEST(TensorCoreAttention, HasTheSameBitsInEveryOrderOfThreads) {
   std::vector<Floats> first;
   for (unsigned seed = 1; seed <= 4; ++seed) {
     host_cuda::set_seed(seed);
-    Case<Bf16> one({1, 70, 2, 1, 64, 0}, 1);
+    AttentionCase<Bf16> one({1, 70, 2, 1, 64, 0}, 1);
     one.forward_on_gpu();
     const Floats out = wide(one.out);
     one.backward_on_gpu();
@@ -257,16 +257,18 @@ TEST(TensorCoreAttention, HasTheSameBitsInEveryOrderOfThreads) {
 TEST(TensorCoreAttention, NeedsEachOfItsBarriers) {
   // Two heads, so that keys' gradients have two tiles of queries.
   const AttentionShape shape = {1, 20, 2, 1, 64, 0};
-  expect_every_barrier_is_needed([&] { Case<Bf16>({1, 70, 1, 1, 64, 0}, 1).forward_on_gpu(); });
-  Case<Bf16> made(shape, 1);
+  expect_every_barrier_is_needed([&] {
+    AttentionCase<Bf16>({1, 70, 1, 1, 64, 0}, 1).forward_on_gpu();
+  });
+  AttentionCase<Bf16> made(shape, 1);
   made.forward_on_gpu();
-  expect_every_barrier_is_needed([&] { Case<Bf16>(made).backward_on_gpu(); });
+  expect_every_barrier_is_needed([&] { AttentionCase<Bf16>(made).backward_on_gpu(); });
 }
 
 /// Whether all that was launched, but for passes without products, has tiles for tensor cores.
 template <class E>
 int launches_with_tiles(const AttentionShape& s, std::int64_t beside) {
-  Case<E> made(s, 1);
+  AttentionCase<E> made(s, 1);
   made.qkv.resize(made.qkv.size() + static_cast<std::size_t>(beside));
   int with_tiles = 0;
   host_cuda::set_enqueue([&](cudaStream_t, const char* name, dim3 grid, dim3 block,

@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Types, CudaStateIn, kAllTypes, name_of_types);
 // Under the thread sanitizer streams are threads that only events order.
 TEST(CudaCompute, MovesOnOneStreamBesidePassesOnAnother) {
   constexpr std::int64_t kCount = 700;
-  constexpr std::int64_t kElements = 384;  // 16 rows of 24
+  constexpr std::int64_t kNormElements = 384;  // 16 rows of 24
   FakeGpu gpu(11, Products::own, std::int64_t{1} << 20);
   Compute& compute = gpu.compute();
   Tensors passes(gpu.device());
@@ -64,7 +64,7 @@ TEST(CudaCompute, MovesOnOneStreamBesidePassesOnAnother) {
   const TensorView each = moves.drawn(DType::bf16, kCount);
   compute.clear(sum, moves.stream());
   const NormShape shape = {16, 1, 24, 24, 24, 1e-5F};
-  const std::byte* const x = passes.at(DType::fp32, kElements);
+  const std::byte* const x = passes.at(DType::fp32, kNormElements);
   const std::byte* const weight = passes.at(DType::fp32, 24);
   for (int i = 0; i < 3; ++i) {
     compute.accumulate(sum, each, moves.stream());
@@ -72,8 +72,8 @@ TEST(CudaCompute, MovesOnOneStreamBesidePassesOnAnother) {
                            .x = x,
                            .weight = weight,
                            .statistics = passes.floats(16),
-                           .d_y = passes.at(DType::fp32, kElements),
-                           .d_x = passes.at(DType::fp32, kElements),
+                           .d_y = passes.at(DType::fp32, kNormElements),
+                           .d_x = passes.at(DType::fp32, kNormElements),
                            .d_weight = passes.at(DType::fp32, 24)},
                           passes.stream());
   }
@@ -90,7 +90,7 @@ struct Norm {
 };
 
 /// Of the gradients of two ranks.
-Norm norm_of(Device& device, Compute& compute) {
+Norm norm_of_two_ranks(Device& device, Compute& compute) {
   Tensors t(device);
   const std::vector<ConstTensorView> tensors = {t.drawn(DType::fp32, 3001),
                                                 t.drawn(DType::bf16, 77)};
@@ -114,9 +114,9 @@ TEST(CudaCompute, TakesTheNormOfTheSquaresOfSeveralRanks) {
   Workers workers(1);
   CpuDevice device;
   CpuCompute compute(workers);
-  const Norm exact = norm_of(device, compute);
+  const Norm exact = norm_of_two_ranks(device, compute);
   FakeGpu gpu(5, Products::own, 0);
-  const Norm norm = norm_of(gpu.device(), gpu.compute());
+  const Norm norm = norm_of_two_ranks(gpu.device(), gpu.compute());
   EXPECT_NEAR(norm.value, exact.value, 1e-14 * exact.value);
   EXPECT_NEAR(norm.clip_factor, exact.clip_factor, 1e-7);
   EXPECT_EQ(norm.checked.samples, 1);

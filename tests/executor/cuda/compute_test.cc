@@ -4,25 +4,25 @@
 namespace shardwise::exec::test {
 namespace {
 
-constexpr std::int64_t kRows = 37;
-constexpr std::int64_t kIn = 24;
-constexpr std::int64_t kOut = 16;
+constexpr std::int64_t kPassRows = 37;
+constexpr std::int64_t kPassIn = 24;
+constexpr std::int64_t kPassOut = 16;
 
 TEST_P(CudaComputeIn, NormsAsTheCpuAndKeepsWhatItReads) {
   for (const bool rms : {true, false}) {
     const Operation norms = [&](Compute& compute, Tensors& t) {
-      const NormShape shape = {kRows, 1, kIn, kIn, kIn, 1e-5F};
-      const std::byte* const x = t.at(dtype(), kRows * kIn);
-      const std::byte* const weight = t.at(dtype(), kIn);
-      float* const statistics = t.floats(kRows * (rms ? 1 : 2));
+      const NormShape shape = {kPassRows, 1, kPassIn, kPassIn, kPassIn, 1e-5F};
+      const std::byte* const x = t.at(dtype(), kPassRows * kPassIn);
+      const std::byte* const weight = t.at(dtype(), kPassIn);
+      float* const statistics = t.floats(kPassRows * (rms ? 1 : 2));
       compute.norm({.shape = shape,
                     .rms = rms,
                     .dtype = dtype(),
                     .x = x,
-                    .kept = t.at(dtype(), kRows * kIn),
+                    .kept = t.at(dtype(), kPassRows * kPassIn),
                     .weight = weight,
-                    .bias = rms ? nullptr : t.at(dtype(), kIn),
-                    .y = t.at(dtype(), kRows * kIn),
+                    .bias = rms ? nullptr : t.at(dtype(), kPassIn),
+                    .y = t.at(dtype(), kPassRows * kPassIn),
                     .statistics = statistics},
                    t.stream());
       compute.norm_backward({.shape = shape,
@@ -32,11 +32,11 @@ TEST_P(CudaComputeIn, NormsAsTheCpuAndKeepsWhatItReads) {
                              .x = x,
                              .weight = weight,
                              .statistics = statistics,
-                             .d_y = t.at(dtype(), kRows * kIn),
-                             .d_x = t.at(dtype(), kRows * kIn),
+                             .d_y = t.at(dtype(), kPassRows * kPassIn),
+                             .d_x = t.at(dtype(), kPassRows * kPassIn),
                              .adds = true,
-                             .d_weight = t.at(gradient(), kIn),
-                             .d_bias = rms ? nullptr : t.at(gradient(), kIn)},
+                             .d_weight = t.at(gradient(), kPassIn),
+                             .d_bias = rms ? nullptr : t.at(gradient(), kPassIn)},
                             t.stream());
     };
     expect_as_cpu(norms, dtype());
@@ -46,32 +46,32 @@ TEST_P(CudaComputeIn, NormsAsTheCpuAndKeepsWhatItReads) {
 TEST_P(CudaComputeIn, MultipliesAsTheCpu) {
   for (const bool transposed : {true, false}) {
     const Operation products = [&](Compute& compute, Tensors& t) {
-      const LinearShape shape = {kRows, kIn, kOut, kIn, kOut, transposed};
-      const std::byte* const weight = t.at(dtype(), kIn * kOut);
+      const LinearShape shape = {kPassRows, kPassIn, kPassOut, kPassIn, kPassOut, transposed};
+      const std::byte* const weight = t.at(dtype(), kPassIn * kPassOut);
       compute.linear({.shape = shape,
                       .dtype = dtype(),
-                      .x = t.at(dtype(), kRows * kIn),
+                      .x = t.at(dtype(), kPassRows * kPassIn),
                       .weight = weight,
-                      .bias = t.at(dtype(), kOut),
-                      .y = t.at(dtype(), kRows * kOut),
+                      .bias = t.at(dtype(), kPassOut),
+                      .y = t.at(dtype(), kPassRows * kPassOut),
                       .gelu = Gelu::tanh,
-                      .activated = t.at(dtype(), kRows * kOut)},
+                      .activated = t.at(dtype(), kPassRows * kPassOut)},
                      t.stream());
-      const std::byte* const d_y = t.at(dtype(), kRows * kOut);
+      const std::byte* const d_y = t.at(dtype(), kPassRows * kPassOut);
       compute.linear_backward_input({.shape = shape,
                                      .dtype = dtype(),
                                      .d_y = d_y,
                                      .weight = weight,
-                                     .d_x = t.at(dtype(), kRows * kIn),
+                                     .d_x = t.at(dtype(), kPassRows * kPassIn),
                                      .adds = true},
                                     t.stream());
       compute.linear_backward_weight({.shape = shape,
                                       .dtype = dtype(),
                                       .gradient = gradient(),
-                                      .x = t.at(dtype(), kRows * kIn),
+                                      .x = t.at(dtype(), kPassRows * kPassIn),
                                       .d_y = d_y,
-                                      .d_weight = t.at(gradient(), kIn * kOut),
-                                      .d_bias = t.at(gradient(), kOut)},
+                                      .d_weight = t.at(gradient(), kPassIn * kPassOut),
+                                      .d_bias = t.at(gradient(), kPassOut)},
                                      t.stream());
     };
     expect_as_cpu(products, dtype());
@@ -127,23 +127,23 @@ TEST_P(CudaComputeIn, AttendsAsTheCpu) {
 TEST_P(CudaComputeIn, ActivatesAsTheCpu) {
   const Operation activates = [&](Compute& compute, Tensors& t) {
     compute.gelu({.kind = Gelu::erf,
-                  .count = kRows * kIn,
+                  .count = kPassRows * kPassIn,
                   .dtype = dtype(),
-                  .x = t.at(dtype(), kRows * kIn),
-                  .y = t.at(dtype(), kRows * kIn)},
+                  .x = t.at(dtype(), kPassRows * kPassIn),
+                  .y = t.at(dtype(), kPassRows * kPassIn)},
                  t.stream());
-    std::byte* const gate_up = t.at(dtype(), kRows * 2 * kIn);
-    compute.swiglu({.rows = kRows,
-                    .width = kIn,
+    std::byte* const gate_up = t.at(dtype(), kPassRows * 2 * kPassIn);
+    compute.swiglu({.rows = kPassRows,
+                    .width = kPassIn,
                     .dtype = dtype(),
                     .gate_up = gate_up,
-                    .y = t.at(dtype(), kRows * kIn)},
+                    .y = t.at(dtype(), kPassRows * kPassIn)},
                    t.stream());
-    compute.swiglu_backward({.rows = kRows,
-                             .width = kIn,
+    compute.swiglu_backward({.rows = kPassRows,
+                             .width = kPassIn,
                              .dtype = dtype(),
                              .gate_up = gate_up,
-                             .d_y = t.at(dtype(), kRows * kIn)},
+                             .d_y = t.at(dtype(), kPassRows * kPassIn)},
                             t.stream());
   };
   expect_as_cpu(activates, dtype());
@@ -151,24 +151,24 @@ TEST_P(CudaComputeIn, ActivatesAsTheCpu) {
 
 TEST_P(CudaComputeIn, LooksUpEmbeddingsWithTheBitsOfTheCpu) {
   const Operation embeds = [&](Compute& compute, Tensors& t) {
-    const EmbeddingShape shape = {2, 5, kIn};
+    const EmbeddingShape shape = {2, 5, kPassIn};
     const std::int64_t* const tokens =
         t.of(std::vector<std::int64_t>{3, 1, 3, 3, 0, 8, 1, 3, 7, 7});
     compute.embedding({.shape = shape,
                        .dtype = dtype(),
                        .tokens = tokens,
                        .kept = t.of(std::vector<std::int64_t>(10)),
-                       .table = t.at(dtype(), 9 * kIn),
-                       .positions = t.at(dtype(), 5 * kIn),
-                       .y = t.at(dtype(), 10 * kIn)},
+                       .table = t.at(dtype(), 9 * kPassIn),
+                       .positions = t.at(dtype(), 5 * kPassIn),
+                       .y = t.at(dtype(), 10 * kPassIn)},
                       t.stream());
     compute.embedding_backward({.shape = shape,
                                 .dtype = dtype(),
                                 .gradient = gradient(),
                                 .tokens = tokens,
-                                .d_y = t.at(dtype(), 10 * kIn),
-                                .d_table = t.at(gradient(), 9 * kIn),
-                                .d_positions = t.at(gradient(), 5 * kIn)},
+                                .d_y = t.at(dtype(), 10 * kPassIn),
+                                .d_table = t.at(gradient(), 9 * kPassIn),
+                                .d_positions = t.at(gradient(), 5 * kPassIn)},
                                t.stream());
   };
   expect_bits_of_cpu(embeds);
@@ -177,17 +177,17 @@ TEST_P(CudaComputeIn, LooksUpEmbeddingsWithTheBitsOfTheCpu) {
 TEST_P(CudaComputeIn, MakesTheLossByChunksAsTheCpu) {
   std::vector<double> losses_of_devices;
   const Operation losses = [&](Compute& compute, Tensors& t) {
-    const CrossEntropyShape shape = {10, kIn, 33, 4};
+    const CrossEntropyShape shape = {10, kPassIn, 33, 4};
     LossSum* const loss = t.beside(std::vector<LossSum>{{0.5, 2}});
     compute.head(
         {.shape = shape,
          .dtype = dtype(),
          .gradient = gradient(),
-         .x = t.at(dtype(), 10 * kIn),
-         .weight = t.at(dtype(), 33 * kIn),
+         .x = t.at(dtype(), 10 * kPassIn),
+         .weight = t.at(dtype(), 33 * kPassIn),
          .targets = t.of(std::vector<std::int64_t>{0, 32, kIgnored, 5, 5, 6, kIgnored, 1, 2, 3}),
          .scale = t.of(std::vector<float>{0.25F}),
-         .d_weight = t.at(gradient(), 33 * kIn),
+         .d_weight = t.at(gradient(), 33 * kPassIn),
          .loss = loss,
          .workspace = t.workspace(cross_entropy_bytes(shape, dtype()))},
         t.stream());
@@ -202,7 +202,7 @@ TEST_P(CudaComputeIn, MakesTheLossByChunksAsTheCpu) {
 // A vocabulary of no whole vectors, by chunks that the ledger's memory has fewer rows of.
 TEST_P(CudaComputeIn, MakesTheLossOfAnOddVocabularyAsTheCpu) {
   const Operation losses = [&](Compute& compute, Tensors& t) {
-    const CrossEntropyShape shape = {150, kIn, 507, 100};
+    const CrossEntropyShape shape = {150, kPassIn, 507, 100};
     std::vector<std::int64_t> targets(150);
     for (std::size_t i = 0; i < targets.size(); ++i) {
       targets[i] = i % 7 == 0 ? kIgnored : static_cast<std::int64_t>(i * 31 % 507);
@@ -210,11 +210,11 @@ TEST_P(CudaComputeIn, MakesTheLossOfAnOddVocabularyAsTheCpu) {
     compute.head({.shape = shape,
                   .dtype = dtype(),
                   .gradient = gradient(),
-                  .x = t.at(dtype(), 150 * kIn),
-                  .weight = t.at(dtype(), 507 * kIn),
+                  .x = t.at(dtype(), 150 * kPassIn),
+                  .weight = t.at(dtype(), 507 * kPassIn),
                   .targets = t.of(targets),
                   .scale = t.of(std::vector<float>{0.25F}),
-                  .d_weight = t.at(gradient(), 507 * kIn),
+                  .d_weight = t.at(gradient(), 507 * kPassIn),
                   .loss = t.beside(std::vector<LossSum>{{0, 0}}),
                   .workspace = t.workspace(cross_entropy_bytes(shape, dtype()))},
                  t.stream());
@@ -228,8 +228,9 @@ TEST(CudaComputeDeathTest, RefusesAWorkspaceThatIsTooSmall) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   FakeGpu gpu(5, Products::own, 256);
   const auto stream = gpu.device().stream(StreamPriority::normal);
-  EXPECT_DEATH(gpu.compute().norm_backward({.shape = {kRows, 1, kIn, kIn, kIn, 0}}, *stream),
-               "gpu_workspace_bytes");
+  EXPECT_DEATH(
+      gpu.compute().norm_backward({.shape = {kPassRows, 1, kPassIn, kPassIn, kPassIn, 0}}, *stream),
+      "gpu_workspace_bytes");
 }
 
 }  // namespace

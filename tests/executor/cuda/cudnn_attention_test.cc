@@ -20,7 +20,7 @@ using Attention = GpuComputeOptions::Attention;
 constexpr AttentionShape kShape = {2, 24, 4, 2, 8, 9};
 constexpr std::int64_t kTokens = kShape.batch * kShape.sequence;
 constexpr std::int64_t kWidth = kShape.heads * kShape.head_dim;
-constexpr std::int64_t kWorkspace = std::int64_t{1} << 20;
+constexpr std::int64_t kFakeWorkspace = std::int64_t{1} << 20;
 
 template <class T>
 T* place(const FakeCudnn& fake, SdpaTensor tensor) {
@@ -79,7 +79,8 @@ Operation attends(DType dtype, std::int64_t offset = 0) {
 
 std::vector<Floats> left_with(AttendingCudnn& cudnn, Attention attention,
                               const Operation& operation) {
-  FakeGpu gpu(3, {.products = Products::own, .attention = attention}, kWorkspace, cudnn.library);
+  FakeGpu gpu(3, {.products = Products::own, .attention = attention}, kFakeWorkspace,
+              cudnn.library);
   std::vector<Floats> left = left_by(operation, gpu.device(), gpu.compute());
   EXPECT_THAT(fake_cuda::complaints(), testing::IsEmpty());
   return left;
@@ -172,7 +173,7 @@ bool adds_in_any_order(bool deterministic) {
   };
   FakeGpu gpu(
       3, {.products = Products::own, .attention = Attention::cudnn, .deterministic = deterministic},
-      kWorkspace, cudnn.library);
+      kFakeWorkspace, cudnn.library);
   EXPECT_EQ(left_by(attends(DType::bf16), gpu.device(), gpu.compute()),
             left_by_cpu(attends(DType::bf16)));
   EXPECT_EQ(cudnn.executions, 2);
@@ -205,7 +206,7 @@ TEST(AttentionChoice, IsNotMeasuredWhereBitsAreToBeEqual) {
   AttendingCudnn cudnn;
   FakeGpu gpu(3,
               {.products = Products::own, .attention = Attention::measured, .deterministic = true},
-              kWorkspace, cudnn.library);
+              kFakeWorkspace, cudnn.library);
   left_by(attends(DType::bf16), gpu.device(), gpu.compute());
   EXPECT_EQ(cudnn.executions, 2);
 }
@@ -248,13 +249,13 @@ class AttentionChoiceOnFake : public testing::Test {
     fake_cuda::reset(1);
     device_ = std::make_unique<CudaDevice>(0, 0);
     stream_ = device_->stream(StreamPriority::normal);
-    memory_ = device_->allocate(6 * kWorkspace, MemorySpace::device);
+    memory_ = device_->allocate(6 * kFakeWorkspace, MemorySpace::device);
     by_cudnn_ = std::make_unique<CudnnAttention>(*cudnn_.library, FakeGpu::kCapability, false);
   }
   void TearDown() override { EXPECT_THAT(fake_cuda::complaints(), testing::IsEmpty()); }
 
-  std::byte* place(int number) const { return memory_.at() + number * kWorkspace; }
-  std::span<std::byte> workspace() const { return {place(5), kWorkspace}; }
+  std::byte* place(int number) const { return memory_.at() + number * kFakeWorkspace; }
+  std::span<std::byte> workspace() const { return {place(5), kFakeWorkspace}; }
   cudaStream_t handle() const { return cuda_stream(*stream_).handle(); }
   AttentionWork forward() const {
     return {.shape = kShape,

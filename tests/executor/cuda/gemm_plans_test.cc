@@ -12,9 +12,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::int64_t kRows = 5;
-constexpr std::int64_t kIn = 24;
-constexpr std::int64_t kOut = 16;
+constexpr std::int64_t kPlanRows = 5;
+constexpr std::int64_t kPlanIn = 24;
+constexpr std::int64_t kPlanOut = 16;
 
 /// A clock by which one algorithm is the fastest.
 class SaidClock final : public KernelClock {
@@ -40,7 +40,7 @@ class SaidClock final : public KernelClock {
 class GemmPlansOnFake : public LinearOnFake {
  protected:
   ProductCall call() {
-    return product_of(LinearWork{.shape = {kRows, kIn, kOut, kIn, kOut, false},
+    return product_of(LinearWork{.shape = {kPlanRows, kPlanIn, kPlanOut, kPlanIn, kPlanOut, false},
                                  .dtype = DType::bf16,
                                  .x = x_.at(),
                                  .weight = weight_.at(),
@@ -71,10 +71,10 @@ class GemmPlansOnFake : public LinearOnFake {
     fake_cublaslt::reset();
   }
 
-  Tensor x_{DType::bf16, random_floats(kRows* kIn + 8, 1)};
-  Tensor weight_{DType::bf16, random_floats(kIn* kOut, 2)};
-  Tensor bias_{DType::bf16, random_floats(kOut, 3)};
-  Tensor y_{DType::bf16, random_floats(kRows* kOut, 4)};
+  Tensor x_{DType::bf16, random_floats(kPlanRows* kPlanIn + 8, 1)};
+  Tensor weight_{DType::bf16, random_floats(kPlanIn* kPlanOut, 2)};
+  Tensor bias_{DType::bf16, random_floats(kPlanOut, 3)};
+  Tensor y_{DType::bf16, random_floats(kPlanRows* kPlanOut, 4)};
 };
 
 TEST_F(GemmPlansOnFake, TheFirstAlgorithmWithOneOrderOfSumsRunsWhereNoneWasTimed) {
@@ -114,7 +114,8 @@ TEST_F(GemmPlansOnFake, OperandsAreRandomToTheirLastElementAndNothingElseIs) {
   SaidClock clock(fake_cublaslt::kPlain);
   KernelTuning tuning = tuning_by(clock);
   plans.tune(call(), tuning);
-  EXPECT_EQ(clock.filled, 2 * (kIn * kOut + kRows * kIn + kRows * kOut + kOut));
+  EXPECT_EQ(clock.filled,
+            2 * (kPlanIn * kPlanOut + kPlanRows * kPlanIn + kPlanRows * kPlanOut + kPlanOut));
 }
 
 TEST_F(GemmPlansOnFake, AnAlgorithmThatIsRefusedWhenItRunsIsLeftOut) {
@@ -132,11 +133,11 @@ TEST_F(GemmPlansOnFake, OperandsOneAfterTheOtherAreAlignedAndDoNotOverlap) {
   const Product product = call().product;
   const ProductCall laid = GemmPlans::laid_out(product, workspace_);
   EXPECT_EQ(laid.a, workspace_);
-  EXPECT_EQ(laid.b - laid.a, 2 * kIn * kOut);
+  EXPECT_EQ(laid.b - laid.a, 2 * kPlanIn * kPlanOut);
   EXPECT_EQ(laid.d - laid.b, 256);
   EXPECT_EQ(laid.vector - laid.d, 256);
   EXPECT_EQ(laid.aux, nullptr);
-  EXPECT_EQ(GemmPlans::operand_bytes(product), 2 * kIn * kOut + 3 * 256);
+  EXPECT_EQ(GemmPlans::operand_bytes(product), 2 * kPlanIn * kPlanOut + 3 * 256);
 }
 
 TEST_F(GemmPlansOnFake, AKeptAlgorithmThatCublasLtRefusesIsChosenAnew) {
@@ -159,7 +160,7 @@ TEST_F(GemmPlansOnFake, APointerThatIsNotAlignedAsPlannedIsRefused) {
 
 TEST_F(GemmPlansOnFake, AWrongLeadingDimensionIsRefused) {
   ProductCall wrong = call();
-  wrong.product.b_stride = kIn - 8;
+  wrong.product.b_stride = kPlanIn - 8;
   EXPECT_EQ(failure_of(wrong),
             "rank 3: cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_INVALID_VALUE (7)");
   expect_complaint("leading dimension");

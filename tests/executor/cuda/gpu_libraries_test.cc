@@ -6,10 +6,10 @@
 namespace shardwise::exec::test {
 namespace {
 
-constexpr std::int64_t kWorkspace = std::int64_t{256} << 20;
+constexpr std::int64_t kLibraryWorkspace = std::int64_t{256} << 20;
 
 /// Within `tolerance` of each tensor's largest number.
-void expect_as_cpu(const Operation& operation, FakeGpu& gpu, double tolerance) {
+void expect_library_as_cpu(const Operation& operation, FakeGpu& gpu, double tolerance) {
   const std::vector<Floats> left = left_by(operation, gpu.device(), gpu.compute());
   const std::vector<Floats> cpu = left_by_cpu(operation);
   ASSERT_EQ(left.size(), cpu.size());
@@ -40,7 +40,7 @@ TEST_P(GpuCudnnAttention, EqualsTheCpuForwardAndBackward) {
   const std::int64_t tokens = shape.batch * shape.sequence;
   const std::int64_t width = shape.heads * shape.head_dim;
   FakeGpu gpu(1, {.products = Products::own, .attention = GpuComputeOptions::Attention::cudnn},
-              kWorkspace, library_);
+              kLibraryWorkspace, library_);
   CudnnAttention asked(*library_, gpu.device().facts().capability, false);
   const Operation attends = [&](Compute& compute, Tensors& t) {
     std::byte* const qkv = t.at(DType::bf16, tokens * shape.qkv_width());
@@ -61,7 +61,7 @@ TEST_P(GpuCudnnAttention, EqualsTheCpuForwardAndBackward) {
     compute.attention(forward, t.stream());
     compute.attention_backward(backward, t.stream());
   };
-  expect_as_cpu(attends, gpu, kRoundedProbabilities);
+  expect_library_as_cpu(attends, gpu, kRoundedProbabilities);
 }
 
 // batch, sequence, heads, kv_heads, head_dim, window: GPT-2's heads, Llama-3.2's 1B and 3B, a
@@ -78,7 +78,7 @@ class GpuProducts : public testing::TestWithParam<Product> {};
 
 TEST_P(GpuProducts, EqualTheCpuWithBiasGeluAndSumsOfGradients) {
   const auto& [shape, types] = GetParam();
-  FakeGpu gpu(1, Products::cublaslt, kWorkspace);
+  FakeGpu gpu(1, Products::cublaslt, kLibraryWorkspace);
   const Operation products = [shape = shape, types = types](Compute& compute, Tensors& t) {
     const std::byte* const weight = t.at(types.dtype, shape.in * shape.out);
     const std::byte* const x = t.at(types.dtype, shape.rows * shape.in);
@@ -110,7 +110,7 @@ TEST_P(GpuProducts, EqualTheCpuWithBiasGeluAndSumsOfGradients) {
                                    t.stream());
   };
   // A product of 3072 numbers in another order, in fp32; roundings of the results in bf16.
-  expect_as_cpu(products, gpu, types.dtype == DType::fp32 ? 1e-4 : 1.0 / 64);
+  expect_library_as_cpu(products, gpu, types.dtype == DType::fp32 ? 1e-4 : 1.0 / 64);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -13,7 +13,7 @@ namespace shardwise::exec::cuda {
 namespace {
 
 constexpr int kThreads = 96;
-constexpr std::int64_t kElements = 2LL * kThreads;  // of two rows
+constexpr std::int64_t kTwoRows = 2LL * kThreads;  // of two rows
 
 // What is planted.
 struct Defects {
@@ -38,14 +38,14 @@ __global__ void turn_rows(const float* in, float* out, Defects planted) {
 }
 
 std::vector<float> turned(const Defects& planted, std::uint64_t seed) {
-  const std::vector<float> in = random_floats(kElements, 1);
-  std::vector<float> out = unwritten<float>(kElements);
+  const std::vector<float> in = random_floats(kTwoRows, 1);
+  std::vector<float> out = unwritten<float>(kTwoRows);
   host_cuda::set_seed(seed);
   launch(nullptr, "turn_rows", dim3(1), dim3(kThreads), turn_rows, in.data(), out.data(), planted);
   return out;
 }
 std::vector<float> expected_rows() {
-  const std::vector<float> in = random_floats(kElements, 1);
+  const std::vector<float> in = random_floats(kTwoRows, 1);
   std::vector<float> out;
   for (int r = 0; r < 2; ++r) {
     for (int i = kThreads - 1; i >= 0; --i) {
@@ -292,8 +292,8 @@ __global__ void turn_copies(const float* in, float* out, CopyDefects planted) {
   if (planted.no_wait) wait_for_copies();
 }
 std::vector<float> copied(const CopyDefects& planted) {
-  const std::vector<float> in = random_floats(kElements, 1);
-  std::vector<float> out = unwritten<float>(kElements);
+  const std::vector<float> in = random_floats(kTwoRows, 1);
+  std::vector<float> out = unwritten<float>(kTwoRows);
   host_cuda::set_seed(1);
   launch(nullptr, "turn_copies", dim3(1), dim3(kThreads), turn_copies, in.data(), out.data(),
          planted);

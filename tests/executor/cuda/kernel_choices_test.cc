@@ -26,7 +26,7 @@ using testing::SizeIs;
 
 const KernelMachine kMachine = {"a GPU", 13000, 130100, 91900};
 
-GemmChoice product_of(std::uint64_t number) {
+GemmChoice gemm_choice(std::uint64_t number) {
   GemmChoice choice;
   choice.algorithm = {number, 2, 3, ~std::uint64_t{0}, 5, 6, 7, 8};
   choice.workspace_bytes = 4096;
@@ -35,7 +35,7 @@ GemmChoice product_of(std::uint64_t number) {
 }
 
 KernelChoices some() {
-  return {{{"one", product_of(1)}, {"two", {}}}, {{"forward", {true, 3, 4}}, {"backward", {}}}};
+  return {{{"one", gemm_choice(1)}, {"two", {}}}, {{"forward", {true, 3, 4}}, {"backward", {}}}};
 }
 
 TEST(KernelChoices, AreReadAsTheyWereWritten) {
@@ -111,11 +111,11 @@ TEST(KernelChoices, OfALinkAFolderOrAPipeAreIgnored) {
 TEST(KernelChoices, AreAddedToThoseOfTheFile) {
   const Scratch folder;
   const std::string path = folder.path("choices.json");
-  write_kernel_choices(path, kMachine, {{{"one", product_of(1)}}, {}});
-  write_kernel_choices(path, kMachine, {{{"two", product_of(2)}}, {{"forward", {}}}});
-  write_kernel_choices(path, kMachine, {{{"one", product_of(3)}}, {}});
+  write_kernel_choices(path, kMachine, {{{"one", gemm_choice(1)}}, {}});
+  write_kernel_choices(path, kMachine, {{{"two", gemm_choice(2)}}, {{"forward", {}}}});
+  write_kernel_choices(path, kMachine, {{{"one", gemm_choice(3)}}, {}});
   const KernelChoices all = read_kernel_choices(path, kMachine).choices;
-  const KernelChoices expected = {{{"one", product_of(3)}, {"two", product_of(2)}},
+  const KernelChoices expected = {{{"one", gemm_choice(3)}, {"two", gemm_choice(2)}},
                                   {{"forward", {}}}};
   EXPECT_EQ(all, expected);
 }
@@ -149,7 +149,7 @@ TEST(KernelChoices, AreWholeWhoeverWritesAtOnce) {
   const auto writes = [&](int number) {
     const std::string name = "of thread " + std::to_string(number);
     for (int i = 0; i < 20; ++i) {
-      write_kernel_choices(path, kMachine, {{{name, product_of(1)}}, {}});
+      write_kernel_choices(path, kMachine, {{{name, gemm_choice(1)}}, {}});
       const ReadKernelChoices read = read_kernel_choices(path, kMachine);
       EXPECT_EQ(read.ignored, "");
       EXPECT_FALSE(read.choices.products.empty());

@@ -34,19 +34,19 @@ class Launches {
   std::map<std::string, unsigned> blocks;
 };
 
-alignas(16) std::byte place[16];  // nobody reads it
+alignas(16) std::byte unread_place[16];  // nobody reads it
 
 template <class T>
 T* somewhere() {
-  return reinterpret_cast<T*>(place);
+  return reinterpret_cast<T*>(unread_place);
 }
 
 unsigned blocks_of_norm_backward(std::int64_t rows, std::int64_t heads, std::int64_t width) {
   const Launches launches;
   const NormShape shape = {rows, heads, width, heads * width, heads * width, 1e-5F};
   cuda::rms_norm_backward(shape, somewhere<Bf16>(), somewhere<Bf16>(), somewhere<float>(),
-                          somewhere<Bf16>(), somewhere<Bf16>(), false, somewhere<float>(), place,
-                          nullptr);
+                          somewhere<Bf16>(), somewhere<Bf16>(), false, somewhere<float>(),
+                          unread_place, nullptr);
   return launches.blocks.at("norm backward");
 }
 
@@ -59,14 +59,14 @@ TEST(CudaLaunches, GiveEachMultiprocessorBlocksOfANormsBackwardHoweverNarrowItsR
 
 TEST(CudaLaunches, GiveEachMultiprocessorBlocksOfABiasGradient) {
   const Launches launches;
-  cuda::bias_gradient(8192, 768, 768, somewhere<Bf16>(), somewhere<Bf16>(), place, nullptr);
+  cuda::bias_gradient(8192, 768, 768, somewhere<Bf16>(), somewhere<Bf16>(), unread_place, nullptr);
   EXPECT_GE(launches.blocks.at("bias gradient parts"), 2 * kMultiprocessors);
 }
 
 TEST(CudaLaunches, AddTheLossesOfManyRowsInMoreThanOneBlock) {
   const Launches launches;
   cuda::sum_losses(32768, somewhere<std::int64_t>(), somewhere<float>(), somewhere<LossSum>(),
-                   place, nullptr);
+                   unread_place, nullptr);
   EXPECT_EQ(launches.blocks.at("sum losses"), 128U);
 }
 

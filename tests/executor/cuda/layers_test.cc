@@ -31,16 +31,16 @@ double norm(const std::vector<float>& values) {
 }
 
 /// |actual - expected| <= tolerance |expected|.
-void expect_near(const std::vector<float>& actual, const std::vector<float>& expected,
-                 double tolerance, const std::string& what) {
+void expect_near_in_norm(const std::vector<float>& actual, const std::vector<float>& expected,
+                         double tolerance, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   std::vector<float> difference(actual.size());
   for (std::size_t i = 0; i < actual.size(); ++i) difference[i] = actual[i] - expected[i];
   EXPECT_LE(norm(difference), tolerance * norm(expected)) << what;
 }
 
-void expect_as_cpu(const ModelSpec& model, const LayerShape& shape, Products products,
-                   double tolerance) {
+void expect_model_as_cpu(const ModelSpec& model, const LayerShape& shape, Products products,
+                         double tolerance) {
   const ModelRun cpu = run_model(model, shape, 1);
   ModelRun run;
   {
@@ -51,10 +51,10 @@ void expect_as_cpu(const ModelSpec& model, const LayerShape& shape, Products pro
   EXPECT_EQ(fake_cuda::left_over(), "");
   EXPECT_EQ(run.loss.tokens, cpu.loss.tokens);
   EXPECT_NEAR(run.loss.loss, cpu.loss.loss, tolerance * cpu.loss.loss);
-  expect_near(run.logits, cpu.logits, tolerance, "logits");
+  expect_near_in_norm(run.logits, cpu.logits, tolerance, "logits");
   ASSERT_EQ(run.gradients.size(), cpu.gradients.size());
   for (const auto& [name, expected] : cpu.gradients) {
-    expect_near(run.gradients.at(name), expected, tolerance, name);
+    expect_near_in_norm(run.gradients.at(name), expected, tolerance, name);
   }
 }
 
@@ -68,8 +68,8 @@ double fp32(Products products) { return by_cublaslt(products) ? 1e-5 : 3e-6; }
 // terms nearly cancel, is rounded once more by cuBLASLt's epilogue: 0.031 on an H100.
 double bf16(Products products) { return by_cublaslt(products) ? 0.04 : 0.02; }
 
-using Case = std::tuple<std::string, Products>;
-class CudaLayers : public testing::TestWithParam<Case> {
+using LayersCase = std::tuple<std::string, Products>;
+class CudaLayers : public testing::TestWithParam<LayersCase> {
  protected:
   void SetUp() override {
     if (products() == Products::own) return;
@@ -84,30 +84,30 @@ class CudaLayers : public testing::TestWithParam<Case> {
 };
 
 TEST_P(CudaLayers, GiveLossAndGradientsOfTheCpuInFp32) {
-  expect_as_cpu(model(), golden_shape(), products(), fp32(products()));
+  expect_model_as_cpu(model(), golden_shape(), products(), fp32(products()));
 }
 
 TEST_P(CudaLayers, GiveThemWithRecomputeAndTheLossByChunks) {
   LayerShape shape = golden_shape();
   shape.loss_chunk = 7;
   shape.recompute = true;
-  expect_as_cpu(model(), shape, products(), fp32(products()));
+  expect_model_as_cpu(model(), shape, products(), fp32(products()));
 }
 
 TEST_P(CudaLayers, GiveThemWithOperationsThatRunAgain) {
   LayerShape shape = golden_shape();
   for (const bool activation : {false, true}) {
     shape.again = {true, true, true, activation};
-    expect_as_cpu(model(), shape, products(), fp32(products()));
+    expect_model_as_cpu(model(), shape, products(), fp32(products()));
   }
 }
 
 TEST_P(CudaLayers, GiveThemInBf16WithGradientsInEitherType) {
   LayerShape shape = golden_shape();
   shape.storage = DType::bf16;
-  expect_as_cpu(model(), shape, products(), bf16(products()));
+  expect_model_as_cpu(model(), shape, products(), bf16(products()));
   shape.gradients = DType::bf16;
-  expect_as_cpu(model(), shape, products(), bf16(products()));
+  expect_model_as_cpu(model(), shape, products(), bf16(products()));
 }
 
 /// Under sanitizers, one with biases and fused GELU and one with norms by head and grouped heads.

@@ -8,9 +8,9 @@
 namespace shardwise::exec::test {
 namespace {
 
-constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
+constexpr float kPoisonedElement = std::numeric_limits<float>::quiet_NaN();
 
-struct Case {
+struct LinearCase {
   DType dtype = DType::fp32;
   DType gradient = DType::fp32;
   bool transposed = false;
@@ -35,16 +35,16 @@ struct Case {
   }
 };
 
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
+std::vector<LinearCase> all_cases() {
+  std::vector<LinearCase> cases;
   for (const DType dtype : {DType::fp32, DType::bf16}) {
     for (int bits = 0; bits < 8; ++bits) {
-      Case c = {dtype, DType::fp32, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+      LinearCase c = {dtype, DType::fp32, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
       cases.push_back(c);
       for (const Gelu gelu : {Gelu::tanh, Gelu::erf}) {
         c.gelu = gelu;
         cases.push_back(c);
-        Case ragged = c;
+        LinearCase ragged = c;
         ragged.in = 7;
         ragged.out = 11;
         ragged.rows = 13;
@@ -52,12 +52,12 @@ std::vector<Case> all_cases() {
         cases.push_back(ragged);
       }
       c.gelu.reset();
-      Case square = c;  // no shape says which side is which
+      LinearCase square = c;  // no shape says which side is which
       square.rows = square.in = square.out = 16;
       cases.push_back(square);
       c.wider = 8;
       cases.push_back(c);
-      Case cut = c;  // where 16-bit types are multiplied in two parts
+      LinearCase cut = c;  // where 16-bit types are multiplied in two parts
       cut.out = 259;
       cut.in = 261;
       cut.wider = 5;
@@ -74,8 +74,8 @@ std::vector<Case> all_cases() {
 /// Within the bound: fp32 1e-5 of the sum of magnitudes; bf16 besides the roundings, each half a
 /// unit of its last place: ours and the CPU's, which has two where a bias is added before the
 /// product.
-void expect_near(const Floats& actual, const Floats& expected, const Floats& magnitudes,
-                 DType stored, const std::string& text) {
+void expect_near_magnitudes(const Floats& actual, const Floats& expected, const Floats& magnitudes,
+                            DType stored, const std::string& text) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (std::isnan(expected[i])) {  // between the columns
@@ -115,14 +115,15 @@ class CudaLinearOf : public LinearOnFake {
     Floats result;
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t i = 0; i < width; ++i) {
-        result.push_back(poisoned ? kPoison : drawn[static_cast<std::size_t>(r * width + i)]);
+        result.push_back(poisoned ? kPoisonedElement
+                                  : drawn[static_cast<std::size_t>(r * width + i)]);
       }
-      result.insert(result.end(), static_cast<std::size_t>(wider), kPoison);
+      result.insert(result.end(), static_cast<std::size_t>(wider), kPoisonedElement);
     }
     return result;
   }
 
-  void forward(const Case& c) {
+  void forward(const LinearCase& c) {
     const auto run = [&](DType dtype, bool device, bool magnitude) {
       const auto of = [&](const Floats& values) {
         return Tensor(dtype, magnitude ? magnitudes_of(values) : values, c.offset);
@@ -151,15 +152,16 @@ class CudaLinearOf : public LinearOnFake {
     const auto actual = run(c.dtype, true, false);
     const auto expected = run(c.dtype, false, false);
     const Floats magnitudes = run(DType::fp32, false, true).first;
-    expect_near(actual.first, expected.first, magnitudes, c.dtype, c.text());
+    expect_near_magnitudes(actual.first, expected.first, magnitudes, c.dtype, c.text());
     if (c.gelu) {
       Floats twice = magnitudes;  // |gelu'| < 1.13, and a rounding of its own
       for (float& each : twice) each *= 2;
-      expect_near(actual.second, expected.second, twice, c.dtype, c.text() + " activated");
+      expect_near_magnitudes(actual.second, expected.second, twice, c.dtype,
+                             c.text() + " activated");
     }
   }
 
-  void backward_input(const Case& c) {
+  void backward_input(const LinearCase& c) {
     const auto run = [&](DType dtype, bool device, bool magnitude) {
       const auto of = [&](const Floats& values) {
         return Tensor(dtype, magnitude ? magnitudes_of(values) : values, c.offset);
@@ -185,11 +187,11 @@ class CudaLinearOf : public LinearOnFake {
     };
     Floats magnitudes = run(DType::fp32, false, true);
     for (float& each : magnitudes) each *= c.gelu ? 2.0F : 1.0F;
-    expect_near(run(c.dtype, true, false), run(c.dtype, false, false), magnitudes, c.dtype,
-                c.text());
+    expect_near_magnitudes(run(c.dtype, true, false), run(c.dtype, false, false), magnitudes,
+                           c.dtype, c.text());
   }
 
-  void backward_weight(const Case& c) {
+  void backward_weight(const LinearCase& c) {
     const auto run = [&](DType dtype, DType gradient, bool device, bool magnitude) {
       const auto of = [&](DType type, const Floats& values) {
         return Tensor(type, magnitude ? magnitudes_of(values) : values, c.offset);
@@ -215,8 +217,9 @@ class CudaLinearOf : public LinearOnFake {
     const auto actual = run(c.dtype, c.gradient, true, false);
     const auto expected = run(c.dtype, c.gradient, false, false);
     const auto magnitudes = run(DType::fp32, DType::fp32, false, true);
-    expect_near(actual.first, expected.first, magnitudes.first, c.gradient, c.text());
-    expect_near(actual.second, expected.second, magnitudes.second, c.gradient, c.text() + " bias");
+    expect_near_magnitudes(actual.first, expected.first, magnitudes.first, c.gradient, c.text());
+    expect_near_magnitudes(actual.second, expected.second, magnitudes.second, c.gradient,
+                           c.text() + " bias");
   }
 
   Workers workers_{1};
@@ -228,15 +231,15 @@ class CudaLinearOf : public LinearOnFake {
 };
 
 TEST_F(CudaLinearOf, ForwardGivesWhatTheCpuGives) {
-  for (const Case& each : all_cases()) forward(each);
+  for (const LinearCase& each : all_cases()) forward(each);
 }
 
 TEST_F(CudaLinearOf, InputGradientIsWhatTheCpuGives) {
-  for (const Case& each : all_cases()) backward_input(each);
+  for (const LinearCase& each : all_cases()) backward_input(each);
 }
 
 TEST_F(CudaLinearOf, WeightGradientIsAddedAsOnTheCpu) {
-  for (const Case& each : all_cases()) backward_weight(each);
+  for (const LinearCase& each : all_cases()) backward_weight(each);
 }
 
 TEST_F(CudaLinearOf, AWrongTranspositionOfASquareWeightIsFound) {
@@ -244,7 +247,7 @@ TEST_F(CudaLinearOf, AWrongTranspositionOfASquareWeightIsFound) {
   const Tensor x(DType::bf16, random_floats(n * n, 1));
   const Tensor weight(DType::bf16, random_floats(n * n, 2));
   const auto product = [&](bool transposed, auto run) {
-    const Tensor y(DType::bf16, Floats(n * n, kPoison));
+    const Tensor y(DType::bf16, Floats(n * n, kPoisonedElement));
     run(LinearWork{.shape = {n, n, n, n, n, transposed},
                    .dtype = DType::bf16,
                    .x = x.at(),
@@ -275,7 +278,7 @@ TEST_F(CudaLinearOf, ProductsAreRightWithoutAnyEpilogue) {
         CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADB}) {
     fake_cublaslt::refuse(epilogue);
   }
-  for (const Case& each : all_cases()) {
+  for (const LinearCase& each : all_cases()) {
     forward(each);
     backward_input(each);
     backward_weight(each);
@@ -283,7 +286,7 @@ TEST_F(CudaLinearOf, ProductsAreRightWithoutAnyEpilogue) {
 }
 
 TEST_F(CudaLinearOf, AProductOfWholeVectorsNeedsNoPassButTheAdditionOfBiasSums) {
-  Case c = {DType::bf16, DType::fp32, true, true, false, Gelu::tanh};
+  LinearCase c = {DType::bf16, DType::fp32, true, true, false, Gelu::tanh};
   forward(c);
   backward_input(c);
   EXPECT_EQ(passes_.issued, 0);
@@ -321,7 +324,7 @@ class EpilogueClock final : public KernelClock {
 };
 
 TEST_F(CudaLinearOf, ABiasGradientIsSummedByWhatWasTimedToBeFaster) {
-  const Case c = {DType::bf16, DType::fp32, true, true};
+  const LinearCase c = {DType::bf16, DType::fp32, true, true};
   const Tensor x(c.dtype, random_floats(c.rows * c.in, 1));
   const Tensor d_y(c.dtype, random_floats(c.rows * c.out, 2));
   const Tensor d_weight(c.gradient, random_floats(c.in * c.out, 3));

@@ -13,7 +13,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::byte kPoison{0xff};
+constexpr std::byte kPoisonedByte{0xff};
 using Sizes = std::initializer_list<std::size_t>;
 constexpr DType kBoth[] = {DType::fp32, DType::bf16};
 
@@ -21,7 +21,7 @@ constexpr DType kBoth[] = {DType::fp32, DType::bf16};
 class Tensor {
  public:
   Tensor(DType type, std::size_t number, std::size_t beside = 0)
-      : bytes((number + beside) * static_cast<std::size_t>(bytes_of(type)), kPoison),
+      : bytes((number + beside) * static_cast<std::size_t>(bytes_of(type)), kPoisonedByte),
         dtype_(type),
         count_(number) {}
   Tensor(DType type, const Floats& values, std::size_t beside = 0)

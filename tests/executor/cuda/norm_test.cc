@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kEpsilon = 1e-3;
 
-struct Setting {
+struct NormSetting {
   bool rms;
   std::int64_t rows;
   std::int64_t segments;
@@ -19,8 +19,8 @@ struct Setting {
 
 /// One case with E's inputs, and everything that a norm makes of them.
 template <class E, class G>
-struct Case {
-  explicit Case(const Setting& setting, unsigned seed)
+struct NormCase {
+  explicit NormCase(const NormSetting& setting, unsigned seed)
       : s(setting),
         used(s.segments * s.width),
         shape{s.rows, s.segments, s.width, used + s.beside, used, static_cast<float>(kEpsilon)},
@@ -64,7 +64,7 @@ struct Case {
     }
   }
 
-  Setting s;
+  NormSetting s;
   std::int64_t used;
   NormShape shape;
   std::vector<E> x, weight, bias, d_y, d_x;
@@ -75,9 +75,9 @@ struct Case {
 };
 
 template <class E, class G>
-void expect_as_cpu(const Setting& setting, unsigned seed) {
-  Case<E, G> gpu(setting, seed);
-  Case<E, G> cpu(setting, seed);
+void expect_norm_as_cpu(const NormSetting& setting, unsigned seed) {
+  NormCase<E, G> gpu(setting, seed);
+  NormCase<E, G> cpu(setting, seed);
   host_cuda::set_seed(seed);
   gpu.on_gpu();
   cpu.on_cpu();
@@ -98,8 +98,8 @@ void expect_as_cpu(const Setting& setting, unsigned seed) {
 
 /// y of the first row by the definition in double.
 template <class E>
-void expect_as_defined(const Setting& setting) {
-  Case<E, float> gpu(setting, 11);
+void expect_as_defined(const NormSetting& setting) {
+  NormCase<E, float> gpu(setting, 11);
   gpu.on_gpu();
   Floats y;
   Doubles expected;
@@ -121,19 +121,19 @@ void expect_as_defined(const Setting& setting) {
 
 /// A sum over rows has a block for some columns, and each of its threads costs the thread sanitizer
 /// some 0.1 ms.
-bool takes_long(const Setting& s) {
+bool takes_long(const NormSetting& s) {
   return host_cuda::races_are_watched() && (s.width > 1280 || s.rows > 100);
 }
 
-class CudaNorm : public testing::TestWithParam<Setting> {};
+class CudaNorm : public testing::TestWithParam<NormSetting> {};
 
 TEST_P(CudaNorm, EqualsTheCpuInEveryPrecisionAndOrder) {
   if (takes_long(GetParam())) GTEST_SKIP() << "takes long under the thread sanitizer";
   for (unsigned seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
-    expect_as_cpu<float, float>(GetParam(), seed);
-    expect_as_cpu<Bf16, float>(GetParam(), seed);
-    expect_as_cpu<Bf16, Bf16>(GetParam(), seed);
+    expect_norm_as_cpu<float, float>(GetParam(), seed);
+    expect_norm_as_cpu<Bf16, float>(GetParam(), seed);
+    expect_norm_as_cpu<Bf16, Bf16>(GetParam(), seed);
   }
 }
 
@@ -145,7 +145,7 @@ TEST_P(CudaNorm, EqualsItsDefinition) {
 
 TEST_P(CudaNorm, NeedsEachOfItsBarriers) {
   if (takes_long(GetParam())) GTEST_SKIP() << "takes long under the thread sanitizer";
-  Case<Bf16, float> gpu(GetParam(), 1);
+  NormCase<Bf16, float> gpu(GetParam(), 1);
   expect_every_barrier_is_needed([&] { gpu.on_gpu(); });
 }
 
@@ -154,18 +154,18 @@ TEST_P(CudaNorm, NeedsEachOfItsBarriers) {
 // no vector reads.
 INSTANTIATE_TEST_SUITE_P(
     Kinds, CudaNorm,
-    testing::Values(Setting{true, 9, 1, 64, 0}, Setting{true, 5, 3, 32, 8},
-                    Setting{true, 11, 4, 128, 8}, Setting{true, 300, 1, 136, 0},
-                    Setting{false, 7, 1, 800, 0}, Setting{false, 300, 1, 136, 0},
-                    Setting{true, 3, 1, 1280, 0}, Setting{true, 3, 1, 2304, 16},
-                    Setting{true, 5, 1, 77, 3}, Setting{true, 2, 1, 8200, 0},
-                    Setting{false, 9, 1, 64, 0}, Setting{false, 3, 1, 1280, 0},
-                    Setting{false, 3, 1, 2304, 16}, Setting{false, 5, 1, 77, 3}));
+    testing::Values(NormSetting{true, 9, 1, 64, 0}, NormSetting{true, 5, 3, 32, 8},
+                    NormSetting{true, 11, 4, 128, 8}, NormSetting{true, 300, 1, 136, 0},
+                    NormSetting{false, 7, 1, 800, 0}, NormSetting{false, 300, 1, 136, 0},
+                    NormSetting{true, 3, 1, 1280, 0}, NormSetting{true, 3, 1, 2304, 16},
+                    NormSetting{true, 5, 1, 77, 3}, NormSetting{true, 2, 1, 8200, 0},
+                    NormSetting{false, 9, 1, 64, 0}, NormSetting{false, 3, 1, 1280, 0},
+                    NormSetting{false, 3, 1, 2304, 16}, NormSetting{false, 5, 1, 77, 3}));
 
 TEST(CudaNormGradient, TakesThePlaceOfTheOneItIsGiven) {
-  const Setting heads = {true, 5, 3, 32, 0};
-  Case<Bf16, float> apart(heads, 1);
-  Case<Bf16, float> in_place(heads, 1);
+  const NormSetting heads = {true, 5, 3, 32, 0};
+  NormCase<Bf16, float> apart(heads, 1);
+  NormCase<Bf16, float> in_place(heads, 1);
   apart.on_gpu();
   in_place.statistics = apart.statistics;
   cuda::rms_norm_backward(apart.shape, apart.x.data(), apart.weight.data(), apart.statistics.data(),

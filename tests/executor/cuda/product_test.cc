@@ -41,7 +41,7 @@ struct Matrix {
 
 /// a b by the definition in double, row after row.
 template <class A, class B>
-Doubles product_of(const Matrix<A>& a, const Matrix<B>& b) {
+Doubles matrix_product(const Matrix<A>& a, const Matrix<B>& b) {
   Doubles made;
   for (std::int64_t m = 0; m < a.rows; ++m) {
     for (std::int64_t n = 0; n < b.columns; ++n) {
@@ -60,7 +60,7 @@ void expect_product(const GemmShape& s, bool a_transposed, bool b_transposed, bo
   const Matrix<E> a(s.m, s.k, a_transposed, seed);
   const Matrix<E> b(s.k, s.n, b_transposed, seed + 1);
   Matrix<C> c(s.m, s.n, false, seed + 2);
-  Doubles expected = product_of(a, b);
+  Doubles expected = matrix_product(a, b);
   const std::vector<C> before = c.data;
   if (adds) {
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -152,7 +152,7 @@ void expect_linear(bool transposed, bool adds, std::optional<Gelu> gelu, unsigne
   std::vector<E> y =
       adds ? as<E>(random_floats(kRows * kOut, seed + 4)) : unwritten<E>(kRows * kOut);
   std::vector<E> activated = unwritten<E>(kRows * kOut);
-  Doubles expected = product_of(x, turned);
+  Doubles expected = matrix_product(x, turned);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     expected[i] += to_float(bias[i % kOut]) + (adds ? to_float(y[i]) : 0.0F);
   }
@@ -170,7 +170,7 @@ void expect_linear(bool transposed, bool adds, std::optional<Gelu> gelu, unsigne
   std::vector<E> d_x =
       adds ? as<E>(random_floats(kRows * kIn, seed + 5)) : unwritten<E>(kRows * kIn);
   const std::vector<E> before = as<E>(random_floats(kRows * kIn, seed + 6));
-  expected = product_of(d_y, weight);
+  expected = matrix_product(d_y, weight);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (adds) expected[i] += to_float(d_x[i]);
     if (gelu) expected[i] *= gelu_slope(*gelu, to_float(before[i]));
@@ -184,7 +184,7 @@ void expect_linear(bool transposed, bool adds, std::optional<Gelu> gelu, unsigne
   Matrix<E> left = transposed ? x : d_y;
   std::swap(left.rows, left.columns);
   left.transposed = true;
-  expected = product_of(left, transposed ? d_y : x);
+  expected = matrix_product(left, transposed ? d_y : x);
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += to_float(d_weight[i]);
   Doubles sums = doubles(wide(d_bias));
   for (std::int64_t r = 0; r < kRows; ++r) {

@@ -20,7 +20,7 @@ namespace shardwise::exec::test {
 namespace {
 
 // On a GPU large enough that kernels overlap; the thread sanitizer takes long for each thread.
-constexpr std::size_t kElements = kOnGpu ? std::size_t{1} << 20 : 700;
+constexpr std::size_t kTensorElements = kOnGpu ? std::size_t{1} << 20 : 700;
 constexpr std::uint32_t kOperations = kOnGpu ? 60 : shardwise::test::kSanitized ? 8 : 20;
 constexpr std::uint32_t kPrograms = shardwise::test::kSanitized ? 1 : 5;
 constexpr float kShare = 0.25F;
@@ -44,7 +44,7 @@ class Sums {
 
   const OpKernels& kernels() const { return kernels_; }
   void set_run(CudaDevice& device, float run) {
-    const Floats values(kElements, run);
+    const Floats values(kTensorElements, run);
     device.upload(tensor(0).data, std::as_bytes(std::span(values)), *stream_);
     device.synchronize(*stream_);
   }
@@ -57,7 +57,7 @@ class Sums {
       for (const std::uint32_t each : before(program_, op)) sum += expected[each];
       sum *= kShare;
       expected.push_back(sum + run);
-      Floats values(kElements);
+      Floats values(kTensorElements);
       device.download(std::as_writable_bytes(std::span(values)), tensor(1 + op).data, *stream_);
       wrong += std::ranges::all_of(values, [&](float v) { return v == expected[op]; }) ? 0 : 1;
     }
@@ -66,10 +66,10 @@ class Sums {
 
  private:
   static std::int64_t bytes(std::size_t tensors) {
-    return static_cast<std::int64_t>(tensors * kElements * sizeof(float));
+    return static_cast<std::int64_t>(tensors * kTensorElements * sizeof(float));
   }
   TensorView tensor(std::size_t index) const {
-    return {memory_.at() + bytes(index), kElements, DType::fp32};
+    return {memory_.at() + bytes(index), kTensorElements, DType::fp32};
   }
   void issue(std::uint32_t op, cudaStream_t stream) {
     const TensorView own = tensor(1 + op);

@@ -17,7 +17,7 @@ constexpr std::int64_t kThreadsOfSquares = 512LL * 256;
 using Parts = std::vector<double>;
 
 /// The norm of the tensors of all ranks.
-double norm_of(const std::vector<std::vector<ConstTensorView>>& ranks) {
+double squares_norm_of(const std::vector<std::vector<ConstTensorView>>& ranks) {
   Parts parts(ranks.size() * cuda::kSquareParts, NAN);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     auto* const sums = reinterpret_cast<std::byte*>(parts.data()) +
@@ -47,7 +47,7 @@ TEST(CudaSquares, GiveTheExactNormOfAllRanks) {
   for (const Bf16 each : b) add(to_float(each));
   for (const float each : c) add(each);
   for (const float each : odd.floats()) add(each);
-  const double norm = norm_of({{a, view_of(b)}, {c, odd}});
+  const double norm = squares_norm_of({{a, view_of(b)}, {c, odd}});
   const double exact = static_cast<double>(std::sqrt(expected));
   EXPECT_NEAR(norm, exact, 1e-14 * exact);
 }
@@ -58,7 +58,7 @@ TEST(CudaSquares, HaveTheSameBitsInEveryOrderOfThreads) {
   double first = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     host_cuda::set_seed(seed);
-    const double norm = norm_of({{a}});
+    const double norm = squares_norm_of({{a}});
     if (seed == 1) first = norm;
     EXPECT_EQ(norm, first);
   }
@@ -69,18 +69,18 @@ TEST(CudaSquares, TakeMoreTensorsThanALaunchDoes) {
   const Floats ones(130, 1.0F);
   std::vector<ConstTensorView> each;
   for (std::size_t i = 0; i < ones.size(); ++i) each.push_back(ConstTensorView(ones).part(i, 1));
-  EXPECT_EQ(norm_of({each}), std::sqrt(130.0));
-  EXPECT_EQ(norm_of({{}}), 0);
+  EXPECT_EQ(squares_norm_of({each}), std::sqrt(130.0));
+  EXPECT_EQ(squares_norm_of({{}}), 0);
 }
 
 TEST(CudaSquares, AreNotFiniteAsSoonAsOneValueIsNot) {
   if (host_cuda::races_are_watched()) GTEST_SKIP() << "takes long, and shows nothing more";
   Floats values(2000, 3e38F);
-  EXPECT_TRUE(std::isfinite(norm_of({{values}})));
+  EXPECT_TRUE(std::isfinite(squares_norm_of({{values}})));
   values[777] = -INFINITY;
-  EXPECT_TRUE(std::isinf(norm_of({{values}})));
+  EXPECT_TRUE(std::isinf(squares_norm_of({{values}})));
   values[1999] = NAN;
-  EXPECT_TRUE(std::isnan(norm_of({{values}})));
+  EXPECT_TRUE(std::isnan(squares_norm_of({{values}})));
 }
 
 TEST(CudaSquares, NeedTheirBarriers) {

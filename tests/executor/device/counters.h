@@ -13,6 +13,9 @@
 
 namespace shardwise::exec::test {
 
+/// How often a test runs a program of counters.
+inline constexpr int kProgramRuns = 6;
+
 /// Operations that hold what they need: each has a number in the memory of a device, looks whether
 /// all before it have the number of this run, and takes it then. The first writes the run's.
 class Counters {

@@ -17,10 +17,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr auto kCompute = Stream::compute;
-constexpr auto kGather = Stream::all_gather;
-constexpr int kRuns = 6;
-
 /// A device, a program and a runner, used in every way once.
 void use_everything() {
   const StageProgram program = made_program({{kCompute, {}}, {kGather, {0}}, {kCompute, {1}}});
@@ -32,7 +28,7 @@ void use_everything() {
     const DeviceMemory pinned = device.allocate(64, MemorySpace::pinned);
     Counters counters(device, program);
     const auto runner = device.runner({&program}, 7, abort);
-    for (std::int32_t run = 1; run <= kRuns; ++run) {
+    for (std::int32_t run = 1; run <= kProgramRuns; ++run) {
       counters.set(device, *stream, run);
       runner->run(0, counters.kernels(), run == 1 ? Spans::recorded : Spans::none);
       static_cast<void>(counters.all_at(device, *stream, run));

@@ -26,11 +26,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr auto kCompute = Stream::compute;
-constexpr auto kGather = Stream::all_gather;
-constexpr int kRuns = 6;
-
-/// Runs a program `kRuns` times. \returns what went wrong, empty for nothing
+/// Runs a program `kProgramRuns` times. \returns what went wrong, empty for nothing
 std::string run_counters(const StageProgram& program, std::uint64_t seed, bool graphs,
                          Spans spans = Spans::none) {
   fake_cuda::reset(seed);
@@ -41,7 +37,7 @@ std::string run_counters(const StageProgram& program, std::uint64_t seed, bool g
     Counters counters(device, program);
     AbortSignal abort;
     CudaRunner runner({&program}, 0, abort, graphs ? "" : "not asked for");
-    for (std::int32_t run = 1; run <= kRuns; ++run) {
+    for (std::int32_t run = 1; run <= kProgramRuns; ++run) {
       counters.set(device, *stream, run);
       runner.run(0, counters.kernels(), spans);
       if (counters.wrong() > 0) wrong += "an operation began early; ";
@@ -84,7 +80,7 @@ int shown_without_waits_of(std::size_t op, bool graph) {
     Counters counters(device, whole);
     AbortSignal abort;
     CudaRunner runner({&less}, 0, abort, graph ? "" : "not asked for");
-    for (std::int32_t run = 1; run <= kRuns; ++run) {
+    for (std::int32_t run = 1; run <= kProgramRuns; ++run) {
       counters.set(device, *stream, run);
       runner.run(0, counters.kernels(), Spans::none);
     }
@@ -159,7 +155,7 @@ TEST(CudaRunner, WouldShowAHostsValueCapturedInAGraph) {
   };
   AbortSignal abort;
   CudaRunner runner({&program}, 0, abort, "");
-  for (now = 1; now <= kRuns; ++now) {
+  for (now = 1; now <= kProgramRuns; ++now) {
     runner.run(0, counters.kernels(), Spans::none);
     EXPECT_EQ(last, std::min(now, CudaRunner::kGraphAfter + 1));
   }
@@ -175,7 +171,7 @@ std::string message_of(const std::function<void(DeviceStream&)>& kernel, bool gr
     counters.kernels()[1].run = kernel;
     CudaRunner runner({&program}, 2, abort, graphs ? "" : "not asked for");
     try {
-      for (int run = 0; run < kRuns; ++run) runner.run(0, counters.kernels(), Spans::none);
+      for (int run = 0; run < kProgramRuns; ++run) runner.run(0, counters.kernels(), Spans::none);
     } catch (const Aborted&) {
       EXPECT_TRUE(abort.raised());
     }
@@ -347,7 +343,7 @@ TEST(CudaRunner, RunsWithoutAGraphWhatNeedsTheHostWithinAStep) {
   Counters counters(device, program);
   AbortSignal abort;
   CudaRunner runner({&program}, 0, abort, "");
-  for (int run = 0; run < kRuns; ++run) runner.run(0, counters.kernels(), Spans::none);
+  for (int run = 0; run < kProgramRuns; ++run) runner.run(0, counters.kernels(), Spans::none);
   EXPECT_FALSE(runner.has_graph(0));
 }
 

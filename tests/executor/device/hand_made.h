@@ -8,6 +8,9 @@
 
 namespace shardwise::exec::test {
 
+inline constexpr auto kCompute = Stream::compute;
+inline constexpr auto kGather = Stream::all_gather;
+
 /// An operation of a program made by hand.
 struct MadeOp {
   Stream stream = Stream::compute;

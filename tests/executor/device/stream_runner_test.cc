@@ -11,9 +11,6 @@
 namespace shardwise::exec::test {
 namespace {
 
-constexpr auto kCompute = Stream::compute;
-constexpr auto kGather = Stream::all_gather;
-
 TEST(StreamRunner, BeginsAnOperationWhenAllBeforeItAreOver) {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);

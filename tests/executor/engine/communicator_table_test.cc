@@ -15,14 +15,6 @@
 namespace shardwise::exec::test {
 namespace {
 
-Layout layout_of(int zero_stage, int dp_shard, int dp_replicate) {
-  Layout layout;
-  layout.zero_stage = static_cast<std::int8_t>(zero_stage);
-  layout.dp_shard = dp_shard;
-  layout.dp_replicate = dp_replicate;
-  return layout;
-}
-
 /// Sums without adding into a shard, as NCCL's do.
 constexpr CommunicatorTraits kPlain = {
     .sums_in_rank_order = true, .adds_into_shard = false, .ragged_shards = true};
@@ -32,7 +24,7 @@ std::unique_ptr<World> plain(World& of) { return std::make_unique<PlainWorld>(of
 // Rounded when they are made and after each addition, sums of bf16 join what was there in one
 // addition more, wherever that is made.
 TEST(ProgramBinder, AccumulatesAfterTheReductionWhereTheCommunicatorDoesNotAdd) {
-  Plan plan = laptop_plan("shardwise", layout_of(2, 2, 1), 3, true);
+  Plan plan = laptop_plan("shardwise", data_parallel_layout(2, 2, 1), 3, true);
   plan.layout.fp32_gradients = false;
   plan.job.precision = DType::bf16;
   EXPECT_EQ(train(plan, 3, {}, plain), train(plan, 3));
@@ -40,7 +32,7 @@ TEST(ProgramBinder, AccumulatesAfterTheReductionWhereTheCommunicatorDoesNotAdd) 
 
 // In fp32 the two orders round apart, and by no more than that.
 TEST(ProgramBinder, AccumulatesTheSameSumsOfFp32WithinTheirRounding) {
-  const Plan plan = laptop_plan("shardwise", layout_of(2, 2, 1), 3, true);
+  const Plan plan = laptop_plan("shardwise", data_parallel_layout(2, 2, 1), 3, true);
   const Curve adds = train(plan, 3);
   const Curve accumulates = train(plan, 3, {}, plain);
   ASSERT_EQ(accumulates.losses.size(), adds.losses.size());
@@ -53,7 +45,7 @@ TEST(ProgramBinder, AccumulatesTheSameSumsOfFp32WithinTheirRounding) {
 
 // A communicator is split from another by all ranks together: who made one fewer would hang.
 TEST(CommunicatorTable, MakesTheSameCommunicatorsInTheSameOrderOnAllRanksBeforeAStep) {
-  const Plan plan = laptop_plan("shardwise", layout_of(3, 2, 2), 2, true);
+  const Plan plan = laptop_plan("shardwise", data_parallel_layout(3, 2, 2), 2, true);
   const std::vector<StepProgram> programs = {lower(plan, Granularity::layer, StepKind::first),
                                              lower(plan, Granularity::layer, StepKind::steady)};
   std::vector<std::vector<std::string>> made(4);

@@ -80,7 +80,7 @@ class Rank {
   Arena arena_;
 };
 
-std::vector<float> values_of(const TensorView& tensor) {
+std::vector<float> floats_of(const TensorView& tensor) {
   std::vector<float> values(tensor.count);
   cast(values, tensor);
   return values;
@@ -139,11 +139,11 @@ TEST(RankState, ViewsAShortLastShardAndMainWeights) {
 TEST(RankState, FillsWhatItKeepsAndTheRowsOfAnEngineWithZeros) {
   Rank whole(kZero1, place_of(1, 0));
   whole.fill();
-  EXPECT_EQ(values_of(whole.view().weights),
+  EXPECT_EQ(floats_of(whole.view().weights),
             (std::vector<float>{0, 1, 2, 3, 0, 0, 100, 101, 102, 103}));
   Rank shard(kZero3, place_of(1, 0));
   shard.fill();
-  EXPECT_EQ(values_of(shard.view().weights), (std::vector<float>{0, 0, 100, 101}));
+  EXPECT_EQ(floats_of(shard.view().weights), (std::vector<float>{0, 0, 100, 101}));
 }
 
 TEST(RankState, FillsMainWeightsByThePlacementOfTheOptimizer) {
@@ -152,8 +152,8 @@ TEST(RankState, FillsMainWeightsByThePlacementOfTheOptimizer) {
   types.main_weights = true;
   Rank rank(kHfsdp, place_of(1, 1), types);
   rank.fill();
-  EXPECT_EQ(values_of(rank.view().weights), (std::vector<float>{0, 0, 100, 101}));
-  EXPECT_EQ(values_of(rank.view().main), (std::vector<float>{100, 101}));
+  EXPECT_EQ(floats_of(rank.view().weights), (std::vector<float>{0, 0, 100, 101}));
+  EXPECT_EQ(floats_of(rank.view().main), (std::vector<float>{100, 101}));
 }
 
 // Six ranks: one of them writes an element of a checkpoint, though several may hold it.
@@ -206,9 +206,9 @@ TEST(RankState, UpdatesItsShardAndDecaysMatricesOnly) {
   set(v.weights, {8, 8, 8, 8});
   set(v.gradients, {2, 4, 2, -2});
   rank.update(update_of(v), by_signs());
-  EXPECT_EQ(values_of(v.weights), (std::vector<float>{5.5F, 5.5F, 7.5F, 8.5F}));
-  EXPECT_EQ(values_of(v.exp_avg), (std::vector<float>{1, 2, 1, -1}));
-  EXPECT_EQ(values_of(v.exp_avg_sq), (std::vector<float>{4, 16, 4, 4}));
+  EXPECT_EQ(floats_of(v.weights), (std::vector<float>{5.5F, 5.5F, 7.5F, 8.5F}));
+  EXPECT_EQ(floats_of(v.exp_avg), (std::vector<float>{1, 2, 1, -1}));
+  EXPECT_EQ(floats_of(v.exp_avg_sq), (std::vector<float>{4, 16, 4, 4}));
 }
 
 // Gradients of bf16 are widened, the fp32 weights are updated, and what is kept beside them is
@@ -227,8 +227,8 @@ TEST(RankState, UpdatesMainWeightsAndStoresThemRounded) {
   update.main = v.main;
   rank.update(update, by_signs());
   EXPECT_EQ(wide, (std::vector<float>{2, -2}));
-  EXPECT_EQ(values_of(v.main), (std::vector<float>{1025, 3.5F}));
-  EXPECT_EQ(values_of(v.weights), (std::vector<float>{1024, 3.5F}));
+  EXPECT_EQ(floats_of(v.main), (std::vector<float>{1025, 3.5F}));
+  EXPECT_EQ(floats_of(v.weights), (std::vector<float>{1024, 3.5F}));
 }
 
 }  // namespace

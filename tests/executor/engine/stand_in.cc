@@ -138,6 +138,14 @@ LayerKernels stand_in_kernels(const Plan& plan) {
           [](std::byte*, const Issue&) {}};
 }
 
+Layout data_parallel_layout(int zero_stage, int dp_shard, int dp_replicate) {
+  Layout layout;
+  layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+  layout.dp_shard = dp_shard;
+  layout.dp_replicate = dp_replicate;
+  return layout;
+}
+
 Plan laptop_plan(const std::string& engine, const Layout& layout, std::int64_t num_microbatches,
                  bool tied) {
   Plan plan;

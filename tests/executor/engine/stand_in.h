@@ -13,6 +13,8 @@ namespace shardwise::exec::test {
 /// too early, adds twice or forgets a rank changes the losses.
 LayerKernels stand_in_kernels(const Plan& plan);
 
+Layout data_parallel_layout(int zero_stage, int dp_shard, int dp_replicate = 1);
+
 /// A small Llama with `layout` on the laptop's cluster.
 Plan laptop_plan(const std::string& engine, const Layout& layout, std::int64_t num_microbatches,
                  bool tied);

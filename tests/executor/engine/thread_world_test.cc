@@ -19,7 +19,7 @@ float value(int rank, std::size_t i) {
   return 1.0F / (1.0F + static_cast<float>(rank) * 7.3F + static_cast<float>(i) * 0.37F);
 }
 
-std::vector<float> values_of(int rank, std::size_t count) {
+std::vector<float> rank_values(int rank, std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = value(rank, i);
   return values;
@@ -44,7 +44,7 @@ TEST(ThreadWorld, GathersUnequalPieces) {
       const Piece own = piece_of(std::ssize(all), shard, group->rank());
       for (std::size_t i = 0; i < own.count; ++i) all[own.begin + i] = value(0, own.begin + i);
       group->all_gather(std::span(all).subspan(own.begin, own.count), all, shard, stream);
-      EXPECT_EQ(all, values_of(0, count));
+      EXPECT_EQ(all, rank_values(0, count));
     });
   }
 }
@@ -55,7 +55,7 @@ TEST(ThreadWorld, SumsInTheOrderOfRanks) {
   run_ranks(4, abort, [&](World& world) {
     DeviceStream stream;
     const auto group = world.communicator(all_ranks(world), Stream::compute);
-    const std::vector<float> mine = values_of(world.rank(), kCount);
+    const std::vector<float> mine = rank_values(world.rank(), kCount);
     std::vector<float> reduced = mine;
     group->all_reduce(reduced, stream);
     for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(reduced[i], sum_at(4, i));

@@ -30,7 +30,6 @@ using shardwise::test::bytes_of_file;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-constexpr milliseconds kLong{120'000};  // for a machine that is busy with other tests
 constexpr double kPatience = 60;
 constexpr const char* kSecret = "the secret of the hostile tests";
 constexpr int kProblems = 103;  // groups of a run
@@ -151,12 +150,12 @@ TEST_F(Hostile, RankHasNoProcessKilledThatItNames) {
   FileDescriptor line = join(member);
   member.machine = host_.machine;
   line.close();
-  EXPECT_TRUE(run.wait(kLong));  // rank 1 is gone
+  EXPECT_TRUE(run.wait(kLongWait));  // rank 1 is gone
   RunningProgram again = start(0, 2, "1");
   line = join(member);
   const Digest key = meet_all(line);
   const FileDescriptor control = enter_group(key, kControl);
-  EXPECT_TRUE(again.wait(kLong));  // rank 1 hangs
+  EXPECT_TRUE(again.wait(kLongWait));  // rank 1 hangs
   EXPECT_EQ(again.exit_code(), 3);
   EXPECT_THAT(said_by(0), HasSubstr("rank 1\n  its process " + std::to_string(victim)));
   EXPECT_EQ(::waitpid(victim, nullptr, WNOHANG), 0) << "the victim was killed";
@@ -175,7 +174,7 @@ TEST_F(Hostile, RankHasNoMemoryTakenByALength) {
   EXPECT_TRUE(send_all(problems, std::as_bytes(std::span(&length, 1)), soon()));
   std::vector<std::byte> told(1);
   EXPECT_TRUE(receive_all(control, told, soon()));  // that all end
-  EXPECT_TRUE(run.wait(kLong));
+  EXPECT_TRUE(run.wait(kLongWait));
   EXPECT_EQ(run.exit_code(), 3);
   EXPECT_EQ(said_by(0),
             "shardwise-run: rank 0: rank 1 of a group has a text of 1000000000 bytes, at most "
@@ -192,7 +191,7 @@ TEST_F(Hostile, RankIsGoneWhenItSendsANoticeWithoutAnEnd) {
   std::memcpy(&stream[4], &length, sizeof(length));
   stream.resize(std::size_t{64} << 20);
   EXPECT_FALSE(send_all(control, stream, soon())) << "all of it was taken";
-  EXPECT_TRUE(run.wait(kLong));
+  EXPECT_TRUE(run.wait(kLongWait));
   EXPECT_EQ(run.exit_code(), 3);
   EXPECT_THAT(said_by(0), HasSubstr("rank 1 is gone: its process "));
 }
@@ -205,7 +204,7 @@ TEST_F(Hostile, RankHasNothingPrintedBehindItsName) {
   member.addresses.front().fill('A');
   member.process = 7;
   { const FileDescriptor line = join(member, 3); }
-  EXPECT_TRUE(run.wait(kLong));
+  EXPECT_TRUE(run.wait(kLongWait));
   EXPECT_EQ(run.exit_code(), 3);
   EXPECT_EQ(said_by(0),
             "shardwise-run: rank 2 is gone: its process 7 on " + std::string(63, 'H') + " ended\n");
@@ -227,8 +226,8 @@ TEST_F(Hostile, StrangerTakesNoRank) {
   std::vector<std::byte> answer(1);
   EXPECT_FALSE(receive_all(stranger, answer, soon()));
   RunningProgram other = start(1, 2, "60");
-  EXPECT_TRUE(run.wait(kLong));
-  EXPECT_TRUE(other.wait(kLong));
+  EXPECT_TRUE(run.wait(kLongWait));
+  EXPECT_TRUE(other.wait(kLongWait));
   EXPECT_EQ(run.exit_code(), 0) << said_by(0);
   EXPECT_EQ(other.exit_code(), 0) << said_by(1);
 }
@@ -239,8 +238,8 @@ TEST_F(Hostile, StrangersLeaveFileDescriptorsToTheJob) {
   std::vector<FileDescriptor> strangers;
   while (strangers.size() < 400) strangers.push_back(connected(at_.first_port));
   RunningProgram other = start(1, 2, "25", "ulimit -n 96");
-  EXPECT_TRUE(run.wait(kLong));
-  EXPECT_TRUE(other.wait(kLong));
+  EXPECT_TRUE(run.wait(kLongWait));
+  EXPECT_TRUE(other.wait(kLongWait));
   EXPECT_EQ(run.exit_code(), 0) << said_by(0);
   EXPECT_EQ(other.exit_code(), 0) << said_by(1);
 }

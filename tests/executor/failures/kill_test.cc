@@ -23,12 +23,11 @@ using shardwise::test::bytes_of_file;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 using testing::AnyOf;
 using testing::HasSubstr;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kProgram = "shardwise-run";
-constexpr milliseconds kLong{120'000};  // for a machine that is busy with other tests
 constexpr double kGone = 10;  // seconds in which all ranks of a run are gone, on an idle one
 
 /// What was met over all moments, for people.
@@ -114,17 +113,17 @@ class Killed : public testing::Test {
       processes = run.children(kProgram);
     }
     if (!threads && std::ssize(processes) < ranks) return;
-    const Clock::time_point killed = Clock::now();
+    const steady_clock::time_point killed = steady_clock::now();
     if (threads) {
       run.signal(SIGKILL);
     } else {
       ::kill(processes[random_() % processes.size()], SIGKILL);
     }
-    ASSERT_TRUE(run.wait(kLong)) << "the run went on";
+    ASSERT_TRUE(run.wait(kLongWait)) << "the run went on";
     if (run.exit_code() == 0) return;
-    ASSERT_TRUE(wait_until_gone(processes, kLong)) << "ranks went on";
+    ASSERT_TRUE(wait_until_gone(processes, kLongWait)) << "ranks went on";
     if (!threads) expect_one_message(started);
-    const double took = std::chrono::duration<double>(Clock::now() - killed).count();
+    const double took = std::chrono::duration<double>(steady_clock::now() - killed).count();
     if (asked_moments()) {
       EXPECT_LT(took, kGone);
     }

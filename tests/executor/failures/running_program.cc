@@ -15,7 +15,7 @@
 namespace shardwise::exec::test {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{2};
 
@@ -101,10 +101,10 @@ std::vector<pid_t> RunningProgram::children(const std::string& name) {
 void RunningProgram::signal(int number) const { kill(process_, number); }
 
 bool RunningProgram::wait(std::chrono::milliseconds most) {
-  const Clock::time_point end = Clock::now() + most;
+  const steady_clock::time_point end = steady_clock::now() + most;
   while (!ended_) {
     ended_ = waitpid(process_, &status_, WNOHANG) == process_;
-    if (ended_ || Clock::now() > end) break;
+    if (ended_ || steady_clock::now() > end) break;
     std::this_thread::sleep_for(kLook);
   }
   return ended_;
@@ -115,9 +115,9 @@ int RunningProgram::exit_code() const {
 }
 
 bool wait_until_gone(const std::vector<pid_t>& processes, std::chrono::milliseconds most) {
-  const Clock::time_point end = Clock::now() + most;
+  const steady_clock::time_point end = steady_clock::now() + most;
   while (std::ranges::any_of(processes, is_there)) {
-    if (Clock::now() > end) return false;
+    if (steady_clock::now() > end) return false;
     std::this_thread::sleep_for(kLook);
   }
   return true;

@@ -8,6 +8,9 @@
 
 namespace shardwise::exec::test {
 
+/// What a run may take to end on a machine that is busy with other tests.
+inline constexpr std::chrono::milliseconds kLongWait{120'000};
+
 /// A program that runs beside the test, with its output in files. It does not outlive the test.
 class RunningProgram {
  public:

@@ -23,8 +23,6 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-constexpr milliseconds kLong{120'000};  // for a machine that is busy with other tests
-
 class Stopped : public testing::TestWithParam<Started> {
  protected:
   /// Stops a rank of three once a checkpoint is complete. \returns what was said; nothing when the
@@ -43,8 +41,8 @@ class Stopped : public testing::TestWithParam<Started> {
     const std::vector<pid_t> processes = run.children("shardwise-run");
     if (processes.size() != 3) return std::nullopt;
     ::kill(processes[stopped], SIGSTOP);
-    EXPECT_TRUE(run.wait(kLong));
-    EXPECT_TRUE(wait_until_gone(processes, kLong));
+    EXPECT_TRUE(run.wait(kLongWait));
+    EXPECT_TRUE(wait_until_gone(processes, kLongWait));
     std::string said = bytes_of_file(scratch_.path("err"));
     const bool hung = said.find("does not answer") != std::string::npos;
     return hung ? std::optional(std::move(said)) : std::nullopt;

@@ -26,7 +26,7 @@ namespace {
 using enum MemoryCategory;
 using testing::IsEmpty;
 
-constexpr std::int64_t kSteps = 8;  // of which four are issued, one of them a graph
+constexpr std::int64_t kLedgerSteps = 8;  // of which four are issued, one of them a graph
 
 LayerKernels layers_of(const Plan& plan) {
   LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
@@ -74,9 +74,9 @@ TEST(GpuLedger, IsWhatRanksHoldToTheByte) {
       if (++tried % 7 != 0 && host_cuda::races_are_watched()) continue;
       SCOPED_TRACE(fmt::format("ZeRO-{} {} on {} ranks, batch {}", int{plan.layout.zero_stage},
                                name_of(plan.job.precision), ranks, plan.job.global_batch_size));
-      const GpuRun run =
-          train_on_gpus(plan, kSteps, {.steps = Steps::as_trained, .seed = 7, .layers_issue = true},
-                        layers_of(plan));
+      const GpuRun run = train_on_gpus(
+          plan, kLedgerSteps, {.steps = Steps::as_trained, .seed = 7, .layers_issue = true},
+          layers_of(plan));
       EXPECT_EQ(run.why, "");
       EXPECT_THAT(run.complaints, IsEmpty());
       EXPECT_TRUE(run.graphs);

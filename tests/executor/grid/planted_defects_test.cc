@@ -22,8 +22,8 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::int64_t kSteps = 6;      // of a graph the last three are launches
-constexpr std::int64_t kGraphStep = 3;  // that captures
+constexpr std::int64_t kDefectSteps = 6;  // of a graph the last three are launches
+constexpr std::int64_t kGraphStep = 3;    // that captures
 constexpr std::uint64_t kOrders = 60;
 
 Plan two_gpus(std::int8_t zero_stage) {
@@ -34,7 +34,7 @@ Plan two_gpus(std::int8_t zero_stage) {
 }
 
 GpuRun run_of(const Plan& plan, const GpuJob& job) {
-  return train_on_gpus(plan, kSteps, job, stand_in_kernels(plan));
+  return train_on_gpus(plan, kDefectSteps, job, stand_in_kernels(plan));
 }
 
 /// Whether some order of streams gives other losses or has the fakes say something; under the

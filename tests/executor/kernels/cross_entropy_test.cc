@@ -7,15 +7,15 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kRows = 7;
+constexpr std::int64_t kLossRows = 7;
 constexpr std::int64_t kHidden = 5;
 constexpr std::int64_t kVocabulary = 37;
 const std::vector<std::int64_t> kTargets = {0, 36, kIgnored, 5, 5, kIgnored, 20};
 constexpr double kScale = 0.25;
 
-double reference(const Doubles& x, const Doubles& w) {
+double reference_loss(const Doubles& x, const Doubles& w) {
   double loss = 0;
-  for (std::size_t row = 0; row < kRows; ++row) {
+  for (std::size_t row = 0; row < kLossRows; ++row) {
     if (kTargets[row] == kIgnored) continue;
     double sum = 0;
     double at_target = 0;
@@ -34,8 +34,8 @@ class CrossEntropy : public testing::TestWithParam<std::int64_t> {};
 
 TEST_P(CrossEntropy, IsTheSumOverTokensThatAreNotIgnoredWithItsGradients) {
   Workers workers(2);
-  const CrossEntropyShape s = {kRows, kHidden, kVocabulary, GetParam()};
-  const Floats at = random_floats(kRows * kHidden, 1);
+  const CrossEntropyShape s = {kLossRows, kHidden, kVocabulary, GetParam()};
+  const Floats at = random_floats(kLossRows * kHidden, 1);
   const Floats w = random_floats(kVocabulary * kHidden, 2);
   Floats x = at;
   Floats d_w(w.size(), 1.0F);
@@ -43,17 +43,17 @@ TEST_P(CrossEntropy, IsTheSumOverTokensThatAreNotIgnoredWithItsGradients) {
   LossSum loss{10.0, 3};
   cross_entropy(s, x.data(), w.data(), kTargets.data(), static_cast<float>(kScale), d_w.data(),
                 loss, workspace.data(), workers);
-  const double expected = reference(doubles(at), doubles(w));
+  const double expected = reference_loss(doubles(at), doubles(w));
   EXPECT_NEAR(loss.loss - 10.0, expected, 1e-6 * expected);
   EXPECT_EQ(loss.tokens - 3, 5);
   for (float& each : d_w) each -= 1.0F;
-  const auto of_x = [&](const Doubles& v) { return kScale * reference(v, doubles(w)); };
-  const auto of_w = [&](const Doubles& v) { return kScale * reference(doubles(at), v); };
+  const auto of_x = [&](const Doubles& v) { return kScale * reference_loss(v, doubles(w)); };
+  const auto of_w = [&](const Doubles& v) { return kScale * reference_loss(doubles(at), v); };
   expect_close(x, numeric_gradient(of_x, doubles(at)), kFp32Tolerance, "d_x");
   expect_close(d_w, numeric_gradient(of_w, doubles(w)), kFp32Tolerance, "d_w");
 }
 
-INSTANTIATE_TEST_SUITE_P(Chunks, CrossEntropy, testing::Values(1, 3, kRows));
+INSTANTIATE_TEST_SUITE_P(Chunks, CrossEntropy, testing::Values(1, 3, kLossRows));
 
 TEST(CrossEntropyRange, SurvivesLogitsThatOverflowAnExponential) {
   Workers workers(1);

@@ -9,7 +9,7 @@
 namespace shardwise::exec {
 namespace {
 
-double reference(Gelu kind, double x) {
+double reference_gelu(Gelu kind, double x) {
   if (kind == Gelu::erf) return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
@@ -25,8 +25,8 @@ TEST_P(GeluOf, EqualsItsDefinitionAndHasItsGradient) {
   Doubles d_x;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double at = static_cast<double>(x[i]);
-    y.push_back(reference(GetParam(), at));
-    const auto f = [](const Doubles& v) { return reference(GetParam(), v.front()); };
+    y.push_back(reference_gelu(GetParam(), at));
+    const auto f = [](const Doubles& v) { return reference_gelu(GetParam(), v.front()); };
     d_x.push_back(numeric_gradient(f, {at})[0] * static_cast<double>(d_y[i]));
   }
   Floats actual(x.size());

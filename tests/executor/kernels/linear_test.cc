@@ -7,19 +7,19 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kRows = 6;
-constexpr std::int64_t kIn = 4;
-constexpr std::int64_t kOut = 5;
+constexpr std::int64_t kLinearRows = 6;
+constexpr std::int64_t kLinearIn = 4;
+constexpr std::int64_t kLinearOut = 5;
 
 /// x W^T + b by definition, for dense x and y.
-Doubles reference(const Doubles& x, const Doubles& w, const Doubles& b, bool transposed) {
+Doubles reference_linear(const Doubles& x, const Doubles& w, const Doubles& b, bool transposed) {
   Doubles y;
-  for (std::int64_t r = 0; r < kRows; ++r) {
-    for (std::int64_t o = 0; o < kOut; ++o) {
+  for (std::int64_t r = 0; r < kLinearRows; ++r) {
+    for (std::int64_t o = 0; o < kLinearOut; ++o) {
       double sum = b[static_cast<std::size_t>(o)];
-      for (std::int64_t i = 0; i < kIn; ++i) {
-        sum += x[static_cast<std::size_t>(r * kIn + i)] *
-               w[static_cast<std::size_t>(transposed ? i * kOut + o : o * kIn + i)];
+      for (std::int64_t i = 0; i < kLinearIn; ++i) {
+        sum += x[static_cast<std::size_t>(r * kLinearIn + i)] *
+               w[static_cast<std::size_t>(transposed ? i * kLinearOut + o : o * kLinearIn + i)];
       }
       y.push_back(sum);
     }
@@ -29,21 +29,22 @@ Doubles reference(const Doubles& x, const Doubles& w, const Doubles& b, bool tra
 
 class Linear : public testing::TestWithParam<bool> {
  protected:
-  const LinearShape shape_ = {kRows, kIn, kOut, kIn, kOut, GetParam()};
-  const Floats x_ = random_floats(kRows * kIn, 1);
-  const Floats w_ = random_floats(kOut * kIn, 2);
-  const Floats b_ = random_floats(kOut, 3);
-  const Floats d_y_ = random_floats(kRows * kOut, 4);
+  const LinearShape shape_ = {kLinearRows, kLinearIn,  kLinearOut,
+                              kLinearIn,   kLinearOut, GetParam()};
+  const Floats x_ = random_floats(kLinearRows * kLinearIn, 1);
+  const Floats w_ = random_floats(kLinearOut * kLinearIn, 2);
+  const Floats b_ = random_floats(kLinearOut, 3);
+  const Floats d_y_ = random_floats(kLinearRows * kLinearOut, 4);
   Workers workers_{2};
 };
 
 TEST_P(Linear, MultipliesByTheTransposeAndAddsTheBias) {
-  Floats y(kRows * kOut);
+  Floats y(kLinearRows * kLinearOut);
   linear_forward(shape_, x_.data(), w_.data(), b_.data(), y.data(), false, workers_);
-  const Doubles expected = reference(doubles(x_), doubles(w_), doubles(b_), GetParam());
+  const Doubles expected = reference_linear(doubles(x_), doubles(w_), doubles(b_), GetParam());
   expect_close(y, expected, kFp32Tolerance, "y");
 
-  Floats stream = random_floats(kRows * kOut, 9);
+  Floats stream = random_floats(kLinearRows * kLinearOut, 9);
   Doubles sum = expected;
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(stream[i]);
   linear_forward(shape_, x_.data(), w_.data(), b_.data(), stream.data(), true, workers_);
@@ -53,7 +54,7 @@ TEST_P(Linear, MultipliesByTheTransposeAndAddsTheBias) {
 TEST_P(Linear, HasTheGradientsOfItsDefinition) {
   const Doubles r = doubles(d_y_);
   const auto f = [&](const Doubles& x, const Doubles& w, const Doubles& b) {
-    return dot(reference(x, w, b, GetParam()), r);
+    return dot(reference_linear(x, w, b, GetParam()), r);
   };
   const Doubles x = doubles(x_);
   const Doubles w = doubles(w_);
@@ -77,7 +78,7 @@ TEST_P(Linear, HasTheGradientsOfItsDefinition) {
 TEST_P(Linear, RoundsBf16GradientsOnce) {
   const std::vector<Bf16> x = rounded(x_);
   const std::vector<Bf16> d_y = rounded(d_y_);
-  const std::vector<Bf16> before = rounded(random_floats(kOut * kIn, 6));
+  const std::vector<Bf16> before = rounded(random_floats(kLinearOut * kLinearIn, 6));
   Floats d_w(w_.size());
   Floats d_b(b_.size());
   linear_backward_weight(shape_, x.data(), d_y.data(), d_w.data(), d_b.data(), workers_);

@@ -7,7 +7,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kRows = 5;
+constexpr std::int64_t kNormRows = 5;
 constexpr double kEpsilon = 1e-3;
 
 /// One norm of `segments` runs of `width` in rows with something beside them.
@@ -21,8 +21,8 @@ class Norm : public testing::TestWithParam<Setting> {
  protected:
   std::int64_t used() const { return GetParam().segments * GetParam().width; }
   NormShape shape() const {
-    return {kRows,  GetParam().segments,         GetParam().width, used() + 3,
-            used(), static_cast<float>(kEpsilon)};
+    return {kNormRows, GetParam().segments,         GetParam().width, used() + 3,
+            used(),    static_cast<float>(kEpsilon)};
   }
 
   /// From the definitions, over dense rows.
@@ -54,10 +54,10 @@ class Norm : public testing::TestWithParam<Setting> {
     return wide;
   }
 
-  const Floats x_ = random_floats(kRows * used(), 1);
+  const Floats x_ = random_floats(kNormRows * used(), 1);
   const Floats w_ = random_floats(GetParam().width, 2);
   const Floats b_ = random_floats(GetParam().width, 3);
-  const Floats d_y_ = random_floats(kRows * used(), 4);
+  const Floats d_y_ = random_floats(kNormRows * used(), 4);
   Workers workers_{2};
 };
 
@@ -65,7 +65,7 @@ TEST_P(Norm, EqualsItsDefinitionAndHasItsGradients) {
   const NormShape s = shape();
   const Floats wide = strided(x_);
   Floats y(x_.size());
-  Floats statistics(static_cast<std::size_t>(2 * kRows * s.segments));
+  Floats statistics(static_cast<std::size_t>(2 * kNormRows * s.segments));
   Floats d_x = wide;  // added to
   Floats d_w(w_.size());
   Floats d_b(b_.size());
@@ -109,7 +109,7 @@ TEST_P(Norm, PutsTheGradientInThePlaceOfTheOneItIsGiven) {
   NormShape s = shape();
   s.x_stride = s.y_stride = used();
   Floats y(x_.size());
-  Floats statistics(static_cast<std::size_t>(kRows * s.segments));
+  Floats statistics(static_cast<std::size_t>(kNormRows * s.segments));
   rms_norm_forward(s, x_.data(), w_.data(), y.data(), statistics.data(), workers_);
   Floats apart(x_.size());
   Floats d_w(w_.size());

@@ -7,7 +7,7 @@
 namespace shardwise::exec {
 namespace {
 
-const RopeShape kShape = {2, 3, 2, 4, 11};
+const RopeShape kRopeShape = {2, 3, 2, 4, 11};
 const std::vector<double> kFrequency = {1.0, 0.01};
 
 class Rope : public testing::Test {
@@ -36,9 +36,9 @@ TEST_F(Rope, TurnsEachPairByItsPositionTimesItsFrequency) {
     }
   }
   Floats turned = x;
-  rope_forward(kShape, tables(), turned.data(), workers_);
+  rope_forward(kRopeShape, tables(), turned.data(), workers_);
   expect_close(turned, expected, kFp32Tolerance, "x");
-  rope_backward(kShape, tables(), turned.data(), workers_);  // a rotation's gradient turns back
+  rope_backward(kRopeShape, tables(), turned.data(), workers_);  // a rotation's gradient turns back
   expect_close(turned, doubles(x), kFp32Tolerance, "turned back");
 }
 

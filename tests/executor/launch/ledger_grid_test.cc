@@ -78,7 +78,7 @@ StageMemory predicted(const Plan& plan) {
   return said;
 }
 
-std::string name_of(const Plan& plan, std::int64_t num_microbatches) {
+std::string plan_name(const Plan& plan, std::int64_t num_microbatches) {
   const Layout& layout = plan.layout;
   return fmt::format("{} ZeRO-{} {} main {}, {} gradients, {} micro-batches{}{}", plan.engine.name,
                      layout.zero_stage, name_of(plan.job.precision), name_of(plan.job.main_dtype),
@@ -118,22 +118,22 @@ std::vector<Plan> plans_of(const char* engine, std::int64_t num_microbatches,
 }
 
 /// How far what is there in a pass is known.
-enum class Held : std::uint8_t {
+enum class Agreement : std::uint8_t {
   exact,    // each category
   total,    // the sum: the ledger has a layer's gradients in staging until the layer is done
   at_most,  // a sum that depends on when communication ends
 };
-Held held_in_passes(const Plan& plan, std::int64_t num_microbatches) {
+Agreement held_in_passes(const Plan& plan, std::int64_t num_microbatches) {
   const std::string& engine = plan.engine.name;
   const std::int8_t stage = plan.layout.zero_stage;
-  if (engine == "shardwise" || engine == "megatron_ddp") return Held::exact;
+  if (engine == "shardwise" || engine == "megatron_ddp") return Agreement::exact;
   if (engine == "megatron_fsdp") {
     const bool waits = stage == 2 && !plan.layout.reduce_every_microbatch;
-    return stage < 2 || waits ? Held::exact : Held::at_most;
+    return stage < 2 || waits ? Agreement::exact : Agreement::at_most;
   }
-  if (stage > 0) return Held::at_most;
-  if (num_microbatches > 1) return Held::exact;
-  return plan.job.precision == DType::fp32 ? Held::total : Held::at_most;
+  if (stage > 0) return Agreement::at_most;
+  if (num_microbatches > 1) return Agreement::exact;
+  return plan.job.precision == DType::fp32 ? Agreement::total : Agreement::at_most;
 }
 
 std::int64_t largest_layer(const Plan& plan) {
@@ -172,25 +172,25 @@ std::int64_t by_timing(const Plan& plan, std::int64_t num_microbatches) {
          (queues ? all_layers(plan) * bytes_of(gradients) : 0);
 }
 
-void expect_held(const Ledger& held, const Ledger& said, Held how, std::int64_t beyond) {
+void expect_held(const Ledger& held, const Ledger& said, Agreement how, std::int64_t beyond) {
   switch (how) {
-    case Held::exact:
+    case Agreement::exact:
       EXPECT_EQ(held.bytes, said.bytes);
       return;
-    case Held::total:
+    case Agreement::total:
       EXPECT_EQ(held.total(), said.total());
       return;
-    case Held::at_most:
+    case Agreement::at_most:
       EXPECT_LE(held.total(), said.total() + Bytes(beyond));
       return;
   }
 }
 
 /// The arena's sizes, which do not depend on the run.
-void expect_arena(const Plan& plan, const RankRun& run, const StageMemory& said, Held how,
+void expect_arena(const Plan& plan, const RankRun& run, const StageMemory& said, Agreement how,
                   std::int64_t beyond) {
   const std::int64_t ledger = said.peak_total().value();
-  if (how == Held::at_most) {
+  if (how == Agreement::at_most) {
     EXPECT_LE(run.at_once, ledger + beside_the_ledger(plan));
     EXPECT_LE(run.arena, ledger + beyond);
   } else {
@@ -201,14 +201,14 @@ void expect_arena(const Plan& plan, const RankRun& run, const StageMemory& said,
 // States and optimizer steps are the ledger's in each category everywhere, passes too where nothing
 // depends on when communication ends.
 TEST(LedgerGrid, IsTheRunsForEveryEngineStageTypeAndAccumulation) {
-  std::map<Held, int> plans;
+  std::map<Agreement, int> plans;
   for (const char* engine : {"shardwise", "megatron_ddp", "megatron_fsdp", "fsdp2", "fsdp1"}) {
     for (const std::int64_t num_microbatches : {1, 2, 3}) {
       for (const Plan& plan : plans_of(engine, num_microbatches)) {
-        SCOPED_TRACE(name_of(plan, num_microbatches));
+        SCOPED_TRACE(plan_name(plan, num_microbatches));
         const RankRun run = run_of(plan);
         const StageMemory said = predicted(plan);
-        const Held how = held_in_passes(plan, num_microbatches);
+        const Agreement how = held_in_passes(plan, num_microbatches);
         const std::int64_t beyond = by_timing(plan, num_microbatches);
         expect_arena(plan, run, said, how, beyond);
         for (std::size_t p = 0; p < kMemoryPhases; ++p) {
@@ -216,15 +216,15 @@ TEST(LedgerGrid, IsTheRunsForEveryEngineStageTypeAndAccumulation) {
           SCOPED_TRACE(name_of(phase));
           const bool passes = phase == MemoryPhase::first_forward_backward ||
                               phase == MemoryPhase::steady_forward_backward;
-          expect_held(run.held[phase], said[phase], passes ? how : Held::exact, beyond);
+          expect_held(run.held[phase], said[phase], passes ? how : Agreement::exact, beyond);
         }
         ++plans[how];
       }
     }
   }
-  EXPECT_EQ(plans[Held::exact], 218);
-  EXPECT_EQ(plans[Held::total], 1);
-  EXPECT_EQ(plans[Held::at_most], 56);
+  EXPECT_EQ(plans[Agreement::exact], 218);
+  EXPECT_EQ(plans[Agreement::total], 1);
+  EXPECT_EQ(plans[Agreement::at_most], 56);
 }
 
 // Of what is known to the byte. Three ranks divide no unit, so that each ends with a padded piece;
@@ -235,9 +235,9 @@ TEST(LedgerGrid, IsThatOfRunsOfPlansForGpus) {
   for (const char* engine : {"shardwise", "megatron_ddp", "megatron_fsdp", "fsdp1"}) {
     for (const std::int64_t num_microbatches : {1, 2, 3}) {
       for (const Plan& plan : plans_of(engine, num_microbatches, "dgx-h100", 3)) {
-        SCOPED_TRACE(name_of(plan, num_microbatches));
-        const Held how = held_in_passes(plan, num_microbatches);
-        if (how == Held::at_most) continue;
+        SCOPED_TRACE(plan_name(plan, num_microbatches));
+        const Agreement how = held_in_passes(plan, num_microbatches);
+        if (how == Agreement::at_most) continue;
         const RankRun run = run_of(plan);
         const StageMemory said = predicted(plan);
         expect_arena(plan, run, said, how, 0);
@@ -246,7 +246,7 @@ TEST(LedgerGrid, IsThatOfRunsOfPlansForGpus) {
           SCOPED_TRACE(name_of(phase));
           const bool passes = phase == MemoryPhase::first_forward_backward ||
                               phase == MemoryPhase::steady_forward_backward;
-          expect_held(run.held[phase], said[phase], passes ? how : Held::exact, 0);
+          expect_held(run.held[phase], said[phase], passes ? how : Agreement::exact, 0);
           EXPECT_EQ(run.held[phase][library_workspace], 32 << 20);
         }
         ++plans[engine];

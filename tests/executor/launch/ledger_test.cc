@@ -21,23 +21,22 @@ using shardwise::test::shardwise_run;
 using enum MemoryCategory;
 using enum MemoryPhase;
 
-constexpr const char* kText = "docs/memory.md";
 constexpr DType kPrecisions[] = {DType::fp32, DType::bf16};
 
-struct Held {
+struct HeldAndSaid {
   StageMemory predicted;
   StageMemory measured;
 };
 
-Held run(const char* engine, int zero_stage, DType precision) {
+HeldAndSaid run_and_report(const char* engine, int zero_stage, DType precision) {
   Plan plan = tiny_plan(engine, zero_stage, 2, 1);
   plan.job.precision = precision;
   plan.job.kernels = Kernels::planned;
   plan.layout.fp32_gradients = plan.engine.fp32_gradients_default;
   const Scratch scratch;
   const std::string path = scratch.path("report.json");
-  const Outcome done =
-      shardwise_run({scratch.write(plan), "--data", kText, "--steps", "3", "--report", path});
+  const Outcome done = shardwise_run(
+      {scratch.write(plan), "--data", kTrainingText, "--steps", "3", "--report", path});
   EXPECT_EQ(done.exit_code, 0) << done.err;
   const Result<StepReport> report = read_report(path);
   EXPECT_TRUE(report) << to_string(report.problems());
@@ -48,7 +47,7 @@ Held run(const char* engine, int zero_stage, DType precision) {
 
 /// "megatron_ddp ZeRO-1 bf16, steady_optimizer_step gradients" of each category that differs.
 std::string differences(const char* engine, int zero_stage, DType precision) {
-  const Held held = run(engine, zero_stage, precision);
+  const HeldAndSaid held = run_and_report(engine, zero_stage, precision);
   std::string text;
   for (std::size_t p = 0; p < kMemoryPhases; ++p) {
     for (std::size_t c = 0; c < kMemoryCategories; ++c) {
@@ -78,7 +77,7 @@ TEST(Ledger, HasTheStatesOfARunToTheByteAndNoLessThanItsPasses) {
   for (const DType precision : kPrecisions) {
     for (const auto& [engine, zero_stage] :
          {std::pair{"megatron_fsdp", 2}, {"megatron_fsdp", 3}, {"fsdp2", 3}, {"fsdp1", 3}}) {
-      const Held held = run(engine, zero_stage, precision);
+      const HeldAndSaid held = run_and_report(engine, zero_stage, precision);
       const std::string name = fmt::format("{} ZeRO-{}", engine, zero_stage);
       for (std::size_t p = 0; p < kMemoryPhases; ++p) {
         const Ledger& predicted = held.predicted.phases[p];
@@ -105,7 +104,7 @@ TEST(Ledger, IsSaidToBeAnotherWhereThePlanPricesOthersKernels) {
   Plan plan = tiny_plan("fsdp2", 3, 2, 1);
   const auto said = [&] {
     return run_program(built("shardwise-run"),
-                       {scratch.write(plan), "--data", kText, "--steps", "1"})
+                       {scratch.write(plan), "--data", kTrainingText, "--steps", "1"})
         .out;
   };
   EXPECT_THAT(said(), testing::HasSubstr("plan with --kernels planned to compare"));

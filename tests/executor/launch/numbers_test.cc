@@ -10,26 +10,26 @@
 namespace shardwise::exec {
 namespace {
 
-using test::HelpFlag;
-using test::Outcome;
+using shardwise::test::HelpFlag;
+using shardwise::test::Outcome;
 using testing::HasSubstr;
 
 /// \param verb  "train" or "calibrate"
-Outcome run(const std::string& verb, std::vector<std::string> words) {
+Outcome run_verb(const std::string& verb, std::vector<std::string> words) {
   words.insert(words.begin(), verb);
-  return test::run_program(test::built("shardwise-run"), words);
+  return shardwise::test::run_program(shardwise::test::built("shardwise-run"), words);
 }
 
 class EveryRunVerb : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryRunVerb, RefusesWhatIsNoNumberByTheNameOfTheFlag) {
   const std::string& verb = GetParam();
-  const Outcome all = run(verb, {"--help-all"});
-  const std::string help = all.exit_code == 0 ? all.out : run(verb, {"--help"}).out;
+  const Outcome all = run_verb(verb, {"--help-all"});
+  const std::string help = all.exit_code == 0 ? all.out : run_verb(verb, {"--help"}).out;
   int flags = 0;
-  for (const HelpFlag& flag : test::flags_in_help(help)) {
+  for (const HelpFlag& flag : shardwise::test::flags_in_help(help)) {
     const std::string plan = verb == "train" ? "no-plan.json" : "--name=a";
-    const Outcome word = run(verb, {plan, flag.name + "=zebra", "--no-such-flag"});
+    const Outcome word = run_verb(verb, {plan, flag.name + "=zebra", "--no-such-flag"});
     EXPECT_EQ(word.exit_code, 2);
     EXPECT_THAT(word.err, Not(HasSubstr("onvert"))) << flag.name;  // CLI11's "Could not convert"
     if (!flag.takes_number()) continue;
@@ -39,7 +39,7 @@ TEST_P(EveryRunVerb, RefusesWhatIsNoNumberByTheNameOfTheFlag) {
     texts.emplace_back("18446744073709551616");
     for (const std::string& text : texts) {
       SCOPED_TRACE(flag.name + "=" + text);
-      const Outcome outcome = run(verb, {plan, flag.name + "=" + text});
+      const Outcome outcome = run_verb(verb, {plan, flag.name + "=" + text});
       ASSERT_EQ(outcome.exit_code, 2) << outcome.err;
       EXPECT_EQ(outcome.out, "");
       EXPECT_THAT(outcome.err, HasSubstr(flag.name));
@@ -51,14 +51,14 @@ INSTANTIATE_TEST_SUITE_P(Verbs, EveryRunVerb, testing::Values("train", "calibrat
                          [](const auto& each) { return each.param; });
 
 TEST(RunFields, OfNcclAreReadBeforeThePlanIs) {
-  const Outcome outcome = run("train", {"no-plan.json", "--nccl=min_ctas=many"});
+  const Outcome outcome = run_verb("train", {"no-plan.json", "--nccl=min_ctas=many"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--nccl: min_ctas=many is not known; use 0 (NCCL's choice)"));
 }
 
 TEST(RunNumbers, AreRefusedWithTheirRange) {
   const auto line = [](const std::string& flag, const std::string& text) {
-    const Outcome outcome = run("train", {"no-plan.json", flag, text});
+    const Outcome outcome = run_verb("train", {"no-plan.json", flag, text});
     EXPECT_EQ(outcome.exit_code, 2);
     return outcome.err;
   };
@@ -78,7 +78,7 @@ TEST(RunNumbers, AreRefusedWithTheirRange) {
 
 TEST(RunNumbers, AreNoNamesOfTypes) {
   for (const char* text : {"1", "0x1", "nan", "fp16"}) {
-    const Outcome outcome = run("train", {"no-plan.json", "--save-weights-dtype", text});
+    const Outcome outcome = run_verb("train", {"no-plan.json", "--save-weights-dtype", text});
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_EQ(outcome.err, "shardwise-run: --save-weights-dtype: " + std::string(text) +
                                " is not fp32 or bf16 (see shardwise-run train --help)\n");
@@ -87,7 +87,7 @@ TEST(RunNumbers, AreNoNamesOfTypes) {
 
 // The largest seed is one: what is wrong is the plan.
 TEST(RunNumbers, ReachTheEndsOfTheirRange) {
-  const Outcome outcome = run("train", {"no-plan.json", "--seed", "18446744073709551615"});
+  const Outcome outcome = run_verb("train", {"no-plan.json", "--seed", "18446744073709551615"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("no-plan.json: no such file"));
 }

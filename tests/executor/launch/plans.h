@@ -13,6 +13,9 @@ namespace shardwise::exec::test {
 Plan tiny_plan(const std::string& engine, int zero_stage, int dp_shard,
                std::int64_t num_microbatches);
 
+/// A text of the repository to train on.
+inline constexpr const char* kTrainingText = "docs/memory.md";
+
 /// Folder of one test, removed with it.
 class Scratch : public shardwise::test::Scratch {
  public:

@@ -25,7 +25,6 @@ using shardwise::test::run_program;
 using shardwise::test::shardwise_run;
 using testing::HasSubstr;
 
-constexpr const char* kText = "docs/memory.md";
 constexpr std::size_t kSteps = 6;
 
 /// Losses of a few steps of the built program.
@@ -33,7 +32,7 @@ std::vector<std::string> train(const Plan& plan, std::vector<std::string> argume
   const Scratch scratch;
   const std::string metrics = scratch.path("metrics.jsonl");
   arguments.insert(arguments.begin(),
-                   {scratch.write(plan), "--data", kText, "--steps", std::to_string(kSteps),
+                   {scratch.write(plan), "--data", kTrainingText, "--steps", std::to_string(kSteps),
                     "--metrics", metrics, "--learning-rate", "0.01"});
   const Outcome done = shardwise_run(arguments);
   EXPECT_EQ(done.exit_code, 0) << done.err;
@@ -65,8 +64,9 @@ TEST(ShardwiseRun, TrainsThePlanInAPage) {
   const std::string page = scratch.path("report.html");
   std::ofstream(page) << "<!DOCTYPE html>\n<title>a report</title>\n" << plan_element(plan);
   const std::string metrics = scratch.path("metrics.jsonl");
-  const Outcome done = shardwise_run({page, "--data", kText, "--steps", std::to_string(kSteps),
-                                      "--metrics", metrics, "--learning-rate", "0.01"});
+  const Outcome done =
+      shardwise_run({page, "--data", kTrainingText, "--steps", std::to_string(kSteps), "--metrics",
+                     metrics, "--learning-rate", "0.01"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(losses_of(metrics), train(plan));
 }
@@ -115,8 +115,8 @@ TEST(ShardwiseRun, GivesProcessesTheBitsOfThreads) {
       const std::string metrics = scratch.path("metrics.jsonl");
       const auto [program, arguments] =
           command_of(started, 4,
-                     {scratch.write(plan), "--data", kText, "--steps", std::to_string(kSteps),
-                      "--metrics", metrics, "--learning-rate", "0.01"});
+                     {scratch.write(plan), "--data", kTrainingText, "--steps",
+                      std::to_string(kSteps), "--metrics", metrics, "--learning-rate", "0.01"});
       const Outcome done = run_program(program, arguments);
       ASSERT_EQ(done.exit_code, 0) << done.err;
       EXPECT_THAT(done.out, HasSubstr("rank 3 on "));
@@ -125,7 +125,7 @@ TEST(ShardwiseRun, GivesProcessesTheBitsOfThreads) {
   }
 }
 
-struct Held {
+struct HeldCase {
   int zero_stage = 0;
   DType precision = DType::fp32;
   bool fp32_gradients = true;
@@ -137,7 +137,7 @@ struct Held {
 
 // What the planner says a step holds is what the run holds, category by category.
 TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
-  std::vector<Held> all;
+  std::vector<HeldCase> all;
   for (const int zero_stage : {0, 1, 2, 3}) {
     for (const bool fp32_gradients : {true, false}) {
       all.push_back({zero_stage, DType::bf16, fp32_gradients});
@@ -168,8 +168,8 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
     const std::string path = scratch.path("report.json");
     const std::string trace = scratch.path("trace.json");
     const Outcome done =
-        run_program(built("shardwise"), {"run", scratch.write(plan), "--data", kText, "--steps",
-                                         "3", "--report", path, "--trace", trace});
+        run_program(built("shardwise"), {"run", scratch.write(plan), "--data", kTrainingText,
+                                         "--steps", "3", "--report", path, "--trace", trace});
     ASSERT_EQ(done.exit_code, 0) << done.err;
     const Result<StepReport> report = read_report(path);
     ASSERT_TRUE(report) << to_string(report.problems());
@@ -211,8 +211,8 @@ TEST(ShardwiseRun, RecordsAllRanksHoweverTheyAreStarted) {
     const std::string path = scratch.path("report.json");
     const auto [program, words] =
         command_of(started, 3,
-                   {scratch.write(tiny_plan("fsdp2", 3, 3, 1)), "--data", kText, "--steps", "3",
-                    "--trace", trace, "--report", path});
+                   {scratch.write(tiny_plan("fsdp2", 3, 3, 1)), "--data", kTrainingText, "--steps",
+                    "3", "--trace", trace, "--report", path});
     const Outcome done = run_program(program, words);
     ASSERT_EQ(done.exit_code, 0) << done.err;
     EXPECT_EQ(traced_ranks(trace), (std::set<int>{0, 1, 2}));
@@ -228,8 +228,8 @@ TEST(ShardwiseRun, MeasuresTheOperationsOfTheProgram) {
   const Plan plan = tiny_plan("fsdp2", 3, 2, 2);
   const Scratch scratch;
   const std::string path = scratch.path("report.json");
-  const Outcome done =
-      shardwise_run({scratch.write(plan), "--data", kText, "--steps", "3", "--report", path});
+  const Outcome done = shardwise_run(
+      {scratch.write(plan), "--data", kTrainingText, "--steps", "3", "--report", path});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   const Result<StepReport> report = read_report(path);
   ASSERT_TRUE(report && report->timeline);

@@ -18,24 +18,22 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-Outcome run(const std::vector<std::string>& words) { return shardwise_run(words); }
-
 TEST(Verbs, AreListedAndHaveAHelpEach) {
-  const Outcome all = run({"--help"});
+  const Outcome all = shardwise_run({"--help"});
   EXPECT_EQ(all.exit_code, 0);
   EXPECT_THAT(all.out, ContainsRegex("\n  train +[A-Z].*\n  calibrate +[A-Z]"));
   EXPECT_THAT(all.out, HasSubstr("shardwise-run plan.json is short for shardwise-run train "));
   EXPECT_THAT(all.out, Not(HasSubstr("--learning-rate")));
   for (const char* verb : {"train", "calibrate"}) {
-    const Outcome one = run({verb, "--help"});
+    const Outcome one = shardwise_run({verb, "--help"});
     EXPECT_EQ(one.exit_code, 0);
     EXPECT_THAT(one.out, HasSubstr(std::string("Usage: shardwise-run ") + verb + " "));
     EXPECT_LE(std::ranges::count(one.out, '\n'), 45);
   }
-  EXPECT_THAT(run({"train", "--help"}).out, Not(HasSubstr("--clip-norm")));
-  EXPECT_THAT(run({"train", "--help-all"}).out, HasSubstr("--clip-norm"));
+  EXPECT_THAT(shardwise_run({"train", "--help"}).out, Not(HasSubstr("--clip-norm")));
+  EXPECT_THAT(shardwise_run({"train", "--help-all"}).out, HasSubstr("--clip-norm"));
   const Outcome handed = run_program(built("shardwise"), {"run", "--help"});
-  EXPECT_EQ(handed.out, run({"train", "--help"}).out);
+  EXPECT_EQ(handed.out, shardwise_run({"train", "--help"}).out);
 }
 
 TEST(Verbs, MayBeLeftOutBeforeAPlan) {
@@ -45,16 +43,16 @@ TEST(Verbs, MayBeLeftOutBeforeAPlan) {
   for (const bool said : {false, true}) {
     std::vector<std::string> words = rest;
     if (said) words.insert(words.begin(), "train");
-    const Outcome done = run(words);
+    const Outcome done = shardwise_run(words);
     EXPECT_EQ(done.exit_code, 0) << done.err;
     EXPECT_THAT(done.out, HasSubstr("step 1/1"));
   }
-  EXPECT_EQ(run({"--steps", "1", "--data", "docs/memory.md", plan}).exit_code, 0);
+  EXPECT_EQ(shardwise_run({"--steps", "1", "--data", "docs/memory.md", plan}).exit_code, 0);
 }
 
 TEST(Verbs, AreNamedWhereTheyAreMissingOrMisspelt) {
   const auto said = [](const std::vector<std::string>& words) {
-    const Outcome wrong = run(words);
+    const Outcome wrong = shardwise_run(words);
     EXPECT_EQ(wrong.exit_code, 2);
     EXPECT_THAT(wrong.out, IsEmpty());
     return wrong.err;
@@ -70,7 +68,7 @@ TEST(Verbs, AreNamedWhereTheyAreMissingOrMisspelt) {
 
 TEST(Verbs, SuggestTheFlagThatWasMeant) {
   const auto said = [](const std::vector<std::string>& words) {
-    const Outcome wrong = run(words);
+    const Outcome wrong = shardwise_run(words);
     EXPECT_EQ(wrong.exit_code, 2);
     EXPECT_THAT(wrong.out, IsEmpty());
     return wrong.err;
@@ -107,12 +105,12 @@ TEST(Verbs, HelpShowsTwelveFlagsAtMostAndHelpAllTheRest) {
     return flags;
   };
   for (const char* verb : {"train", "calibrate"}) {
-    const std::string help = run({verb, "--help"}).out;
+    const std::string help = shardwise_run({verb, "--help"}).out;
     EXPECT_LE(flags_in(help), 12) << verb;
     EXPECT_THAT(help, HasSubstr("Examples\n  shardwise-run "));
   }
-  const std::string all = run({"train", "--help-all"}).out;
-  EXPECT_THAT(run({"train", "--help"}).out,
+  const std::string all = shardwise_run({"train", "--help-all"}).out;
+  EXPECT_THAT(shardwise_run({"train", "--help"}).out,
               HasSubstr("All " + std::to_string(flags_in(all)) + " flags: "));
 }
 

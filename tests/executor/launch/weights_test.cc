@@ -30,8 +30,8 @@ Plan plan_for(const std::string& model, const std::string& engine, int zero_stag
 }
 
 /// Runs a few steps on bytes below the vocabulary, from `from` and into `to`.
-Outcome run(const Scratch& scratch, const Plan& plan, const std::string& from,
-            const std::string& to, std::vector<std::string> more) {
+Outcome train_from(const Scratch& scratch, const Plan& plan, const std::string& from,
+                   const std::string& to, std::vector<std::string> more) {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += static_cast<char>((i * i / 5 + i) % 96);
   more.insert(more.begin(), {scratch.write(plan), "--data", scratch.write_bytes("text", text),
@@ -76,8 +76,8 @@ TEST(SavedWeights, AreThoseThatWereReadForEveryModelStageEngineAndNumberOfRanks)
           Case{"megatron_ddp", 1, 4}, Case{"fsdp2", 3, 2}, Case{"megatron_fsdp", 2, 4}}) {
       const std::string to = scratch.path(std::string(each.engine) + std::to_string(each.ranks));
       const Plan plan = plan_for(model, each.engine, each.zero_stage, each.ranks);
-      const Outcome done = run(scratch, plan, std::string("tests/golden/weights/") + model, to,
-                               {"--steps", "1", "--learning-rate", "0"});
+      const Outcome done = train_from(scratch, plan, std::string("tests/golden/weights/") + model,
+                                      to, {"--steps", "1", "--learning-rate", "0"});
       ASSERT_EQ(done.exit_code, 0) << done.err;
       const std::string bytes = bytes_of_file(to + "/model.safetensors");
       if (first.empty()) first = bytes;
@@ -102,8 +102,8 @@ TEST(SavedWeights, AreThoseThatWereReadInBf16AndUnderHfsdp) {
     for (const DType precision : {DType::fp32, DType::bf16}) {
       plan.job.precision = precision;
       const std::string to = scratch.path("saved");
-      const Outcome done = run(scratch, plan, "tests/golden/weights/gpt2", to,
-                               {"--steps", "2", "--learning-rate", "0"});
+      const Outcome done = train_from(scratch, plan, "tests/golden/weights/gpt2", to,
+                                      {"--steps", "2", "--learning-rate", "0"});
       ASSERT_EQ(done.exit_code, 0) << done.err;
       const std::string bytes = bytes_of_file(to + "/model.safetensors");
       if (first.empty()) first = bytes;
@@ -117,8 +117,9 @@ TEST(SavedWeights, HaveTheBitsOfTheFileTheyCameFrom) {
   const Scratch scratch;
   const std::string from = "tests/golden/weights/gpt2";
   const std::string to = scratch.path("saved");
-  const Outcome done = run(scratch, plan_for("gpt2", "shardwise", 3, 2), from, to,
-                           {"--steps", "1", "--learning-rate", "0", "--max-shard-size", "10KB"});
+  const Outcome done =
+      train_from(scratch, plan_for("gpt2", "shardwise", 3, 2), from, to,
+                 {"--steps", "1", "--learning-rate", "0", "--max-shard-size", "10KB"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_TRUE(std::filesystem::exists(to + "/model.safetensors.index.json"));
   const Result<SafetensorsSet> before = SafetensorsSet::open(from);
@@ -151,8 +152,8 @@ TEST(SavedWeights, AreOfTheTypeThatIsAskedFor) {
   const std::string to = scratch.path("saved");
   const auto save = [&](const char* type, const char* rate) {
     const Outcome done =
-        run(scratch, plan_for("llama", "shardwise", 3, 2), from, to,
-            {"--steps", "1", "--learning-rate", rate, "--save-weights-dtype", type});
+        train_from(scratch, plan_for("llama", "shardwise", 3, 2), from, to,
+                   {"--steps", "1", "--learning-rate", rate, "--save-weights-dtype", type});
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return *SafetensorsSet::open(to);
   };
@@ -191,8 +192,8 @@ TEST(SavedWeights, AreTheSameBitsAfterTrainingWithEveryStage) {
   std::string first;
   for (const int zero_stage : {0, 1, 2, 3}) {
     const std::string to = scratch.path("stage" + std::to_string(zero_stage));
-    const Outcome done = run(scratch, plan_for("llama", "shardwise", zero_stage, 4),
-                             "tests/golden/weights/llama", to, {"--steps", "3"});
+    const Outcome done = train_from(scratch, plan_for("llama", "shardwise", zero_stage, 4),
+                                    "tests/golden/weights/llama", to, {"--steps", "3"});
     ASSERT_EQ(done.exit_code, 0) << done.err;
     const std::string bytes = bytes_of_file(to + "/model.safetensors");
     if (first.empty()) first = bytes;
@@ -208,7 +209,8 @@ TEST(SavedWeights, AreTheSameBitsFromProcessesOfMpi) {
   const Scratch scratch;
   const Plan plan = plan_for("qwen3", "shardwise", 3, 2);
   const std::string from = "tests/golden/weights/qwen3";
-  ASSERT_EQ(run(scratch, plan, from, scratch.path("threads"), {"--steps", "2"}).exit_code, 0);
+  ASSERT_EQ(train_from(scratch, plan, from, scratch.path("threads"), {"--steps", "2"}).exit_code,
+            0);
   const Outcome done = run_program(
       "mpirun", {"-np", "2", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1",
                  built("shardwise-run"), scratch.path("plan.json"), "--data", scratch.path("text"),
@@ -221,8 +223,8 @@ TEST(SavedWeights, AreTheSameBitsFromProcessesOfMpi) {
 
 TEST(InitFrom, RefusesWeightsOfAnotherModelBeforeAnythingIsTrained) {
   const Scratch scratch;
-  const Outcome refused = run(scratch, plan_for("llama", "shardwise", 0, 1),
-                              "tests/golden/weights/qwen3", scratch.path("saved"), {});
+  const Outcome refused = train_from(scratch, plan_for("llama", "shardwise", 0, 1),
+                                     "tests/golden/weights/qwen3", scratch.path("saved"), {});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err, HasSubstr("another model_type"));
@@ -233,8 +235,8 @@ TEST(InitFrom, RefusesWeightsOfAnotherModelBeforeAnythingIsTrained) {
 TEST(SaveWeights, RefusesAFolderThatCannotBeMade) {
   const Scratch scratch;
   const std::string file = scratch.write_bytes("file", "x");
-  const Outcome refused = run(scratch, plan_for("llama", "shardwise", 0, 1),
-                              "tests/golden/weights/llama", file + "/saved", {});
+  const Outcome refused = train_from(scratch, plan_for("llama", "shardwise", 0, 1),
+                                     "tests/golden/weights/llama", file + "/saved", {});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err,
               HasSubstr("--save-weights: " + file + "/saved is not a writable folder"));

@@ -105,7 +105,7 @@ void finish_split(Split& split) {
 }
 
 /// Takes a communicator away. A split of it that is not over gives its rank one of no ranks.
-void give_back(ncclComm* comm) {
+void end_communicator(ncclComm* comm) {
   for (auto& [of, split] : splits) {
     const auto part = split.parts.find(comm->rank);
     if (of.first != comm->clique.get() || part == split.parts.end()) continue;
@@ -138,7 +138,7 @@ ncclResult_t ask(ncclComm& comm) {
   return std::exchange(comm.later, std::nullopt)->issue();
 }
 
-ncclResult_t state_of(ncclComm& comm) {
+ncclResult_t communicator_state(ncclComm& comm) {
   if (!comm.clique) return ncclInProgress;
   const Clique& clique = *comm.clique;
   if (clique.error != ncclSuccess) return clique.error;
@@ -290,7 +290,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   const Quiet call("ncclCommGetAsyncError");
-  if (call.error() == ncclSuccess) *state = fake_nccl::state_of(*comm);
+  if (call.error() == ncclSuccess) *state = fake_nccl::communicator_state(*comm);
   return call.error();
 }
 
@@ -305,7 +305,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   Quiet call("ncclCommDestroy");
   call.wait_for_graphs(*comm);
-  fake_nccl::give_back(comm);
+  fake_nccl::end_communicator(comm);
   return call.error();
 }
 
@@ -314,7 +314,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (comm->clique) fake_nccl::break_all(*comm);
   if (fake_nccl::put_off(comm)) return call.error();
   call.wait_for_graphs(*comm);
-  fake_nccl::give_back(comm);
+  fake_nccl::end_communicator(comm);
   return call.error();
 }
 
@@ -324,7 +324,7 @@ void finish_aborts(const std::vector<ncclComm*>& comms) {
   Quiet call("finish_aborts");
   for (ncclComm* const comm : comms) {
     call.wait_for_graphs(*comm);
-    give_back(comm);
+    end_communicator(comm);
   }
 }
 

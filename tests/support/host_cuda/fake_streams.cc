@@ -43,7 +43,7 @@ void serve() {
   }
 }
 
-std::string state_of(const CUstream_st& stream) {
+std::string queue_state(const CUstream_st& stream) {
   const Item& head = stream.queue.front();
   const std::string why = head.waits                    ? "an event"
                           : head.work.waits_for.empty() ? "something"
@@ -87,7 +87,7 @@ cudaStream_t Streams::open() {
 void Streams::close(cudaStream_t stream) {
   while (!stream->queue.empty() && run_one()) {
   }
-  if (!stream->queue.empty()) complaints.push_back("destroyed, " + state_of(*stream));
+  if (!stream->queue.empty()) complaints.push_back("destroyed, " + queue_state(*stream));
   std::erase(open_streams, stream);
   host_cuda::end(stream->fiber);
   stream->fiber.address_sanitizer = nullptr;
@@ -164,7 +164,7 @@ bool Streams::stuck() {
   if (std::ssize(waiting_) < hosts) return false;
   if (!std::exchange(told_, true)) {
     for (const cudaStream_t stream : open_streams) {
-      if (!stream->queue.empty()) complaints.push_back("can never go on, " + state_of(*stream));
+      if (!stream->queue.empty()) complaints.push_back("can never go on, " + queue_state(*stream));
     }
   }
   return true;

@@ -59,7 +59,7 @@ namespace host_cuda {
 namespace {
 
 constexpr std::size_t kKernelBytes = std::size_t{16} << 10U;
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kGuardBytes = 4096;
 constexpr unsigned kOrdersNothing = 1;  // __tsan_switch_to_fiber_no_sync
 
 void* map(void* at, std::size_t bytes, int flags) {
@@ -77,10 +77,10 @@ thread_local Context* g_left = nullptr;  // NOLINT(*-naming): whom the running f
 }  // namespace
 
 Context new_stack(std::size_t bytes) {
-  auto* const lowest = static_cast<char*>(map(nullptr, bytes + kPage, 0));
-  mprotect(lowest, kPage, PROT_NONE);
+  auto* const lowest = static_cast<char*>(map(nullptr, bytes + kGuardBytes, 0));
+  mprotect(lowest, kGuardBytes, PROT_NONE);
   Context made;
-  made.bottom = lowest + kPage;
+  made.bottom = lowest + kGuardBytes;
   made.bytes = bytes;
   return made;
 }
