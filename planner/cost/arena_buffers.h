@@ -7,12 +7,6 @@
 
 namespace shardwise {
 
-/// Whether the engine plans what data parallelism holds ahead, as below: our executor.
-inline bool plans_buffers(const EngineProfile& engine) {
-  return engine.allocator == AllocatorKind::arena && engine.gather == GatherBuffer::double_buffer &&
-         engine.gradient_buffer == GradientBuffer::unit_queue;
-}
-
 /// Layers that an engine with a planned arena keeps whole over the step, outside the units that
 /// take turns with buffers.
 constexpr bool is_root(LayerRole role) {

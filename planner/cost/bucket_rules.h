@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "planner/cost/memory.h"
+#include "planner/cost/token_table.h"
 #include "planner/cost/unit_elements.h"
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/layout.h"

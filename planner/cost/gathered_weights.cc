@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/held_passes.h"
+#include "planner/cost/root_unit.h"
 #include "planner/cost/state_bytes.h"
 #include "planner/spec/placement.h"
 #include "planner/spec/units.h"

@@ -4,8 +4,11 @@
 #include <vector>
 
 #include "planner/cost/bucket_rules.h"
+#include "planner/cost/gradients_join.h"
 #include "planner/cost/root_buckets.h"
+#include "planner/cost/root_unit.h"
 #include "planner/cost/stage_buffers.h"
+#include "planner/cost/token_table.h"
 #include "planner/cost/unit_elements.h"
 #include "planner/cost/unit_queues.h"
 #include "planner/cost/unit_room.h"

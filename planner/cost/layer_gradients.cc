@@ -1,6 +1,6 @@
 #include "planner/cost/layer_gradients.h"
 
-#include "planner/cost/stage_buffers.h"
+#include "planner/cost/gradients_join.h"
 
 namespace shardwise {
 

@@ -18,9 +18,8 @@ namespace shardwise {
 /// caches. docs/memory.md, "Shardwise's executor", has figures.
 std::int64_t usual_loss_chunk_rows(const GpuSpec& gpu);
 
-/// Rows that open ones may become, and those that they are priced as before they are decided.
+/// Rows that open ones may become.
 inline constexpr std::array<std::int64_t, 3> kLossRowChoices = {1024, 2048, 4096};
-inline constexpr std::int64_t kUsualLossRows = 2048;
 
 /// The job as one layout runs it: an open loss becomes loss_of(), open rows the choice with the
 /// shortest step among those whose upper bound of memory is `usable` at most, or, where none is,

@@ -7,6 +7,7 @@
 #include "planner/cost/memory_terms.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/runtime_memory.h"
+#include "planner/cost/shard_multiple.h"
 #include "planner/cost/stage_residents.h"
 #include "planner/cost/stage_totals.h"
 #include "planner/cost/state_bytes.h"

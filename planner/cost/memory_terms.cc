@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "planner/cost/arena_buffers.h"
 #include "planner/cost/moment_pass.h"
+#include "planner/cost/root_unit.h"
 #include "planner/cost/stage_buffers.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
 #include "planner/cost/state_bytes.h"
-#include "planner/cost/unit_elements.h"
+#include "planner/spec/engine_profile.h"
 
 namespace shardwise {
 namespace {

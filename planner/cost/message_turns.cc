@@ -1,6 +1,6 @@
 #include "planner/cost/message_turns.h"
 
-#include "planner/cost/stage_moments.h"
+#include "planner/cost/message_slots.h"
 
 namespace shardwise {
 namespace {

@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "planner/cost/expert_load.h"
-#include "planner/cost/loss_rows.h"
 #include "planner/cost/saved_tensors.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/units.h"

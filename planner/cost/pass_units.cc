@@ -1,10 +1,11 @@
 #include "planner/cost/pass_units.h"
 
-#include "planner/cost/arena_buffers.h"
 #include "planner/cost/compute.h"
 #include "planner/cost/gathers_once.h"
+#include "planner/cost/root_unit.h"
 #include "planner/cost/unit_elements.h"
 #include "planner/cost/unit_prices.h"
+#include "planner/spec/engine_profile.h"
 
 namespace shardwise {
 namespace {

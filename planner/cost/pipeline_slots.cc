@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "planner/cost/plain_sweep.h"
+#include "planner/cost/plain_slots.h"
 #include "planner/cost/slot_order.h"
 #include "planner/spec/schedule_facts.h"
 

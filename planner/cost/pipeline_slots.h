@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/cost/schedule.h"
+#include "planner/spec/engine_profile.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/schedule_facts.h"
 

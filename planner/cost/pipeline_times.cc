@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "planner/cost/arena_buffers.h"
-#include "planner/cost/unit_elements.h"
+#include "planner/cost/token_table.h"
+#include "planner/spec/engine_profile.h"
 #include "planner/spec/schedule_facts.h"
 #include "planner/spec/units.h"
 

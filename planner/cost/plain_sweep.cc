@@ -33,37 +33,6 @@ TwoEnds::Both begin_of(const PlainSlots::Slot& slot, const TwoEnds* ends) {
 
 }  // namespace
 
-PlainSlots plain_slots(const PipelineSlots& slots) {
-  const auto none = static_cast<std::int32_t>(slots.slots.size());
-  const std::size_t stages = index(slots.stages);
-  PlainSlots plain;
-  plain.slots.reserve(slots.slots.size());
-  plain.chunks.resize(stages * index(slots.chunks));
-  // By stage: the last slot that computes, and that sends a message, and that brings one.
-  std::vector<std::int32_t> computes(stages, none);
-  std::vector<std::int32_t> sends(stages, none);
-  std::vector<std::int32_t> brings(stages, none);
-  for (std::int32_t i = 0; i < none; ++i) {
-    const PipelineSlots::Slot& slot = slots.slots[index(i)];
-    const auto after = [&](std::size_t which) {
-      return slot.after[which] < 0 ? none : slot.after[which];
-    };
-    std::int32_t& own = (slot.message ? sends : computes)[index(slot.stage)];
-    std::int32_t& into = slot.message ? brings[index(slot.to)] : own;
-    const std::size_t place = index(slot.stage) * index(slots.chunks) + index(slot.chunk);
-    const std::size_t takes = slot.message ? kParts * plain.chunks.size()
-                                           : kParts * place + static_cast<std::size_t>(slot.part);
-    plain.slots.push_back({{after(0), after(1), own, into}, static_cast<std::int32_t>(takes)});
-    own = into = i;
-    if (slot.message) continue;
-    PlainSlots::Chunk& chunk = plain.chunks[place];
-    if (slot.first) chunk.first = i;
-    chunk.last = i;
-    chunk.part = slot.part;
-  }
-  return plain;
-}
-
 RunAndLength sweep_plain(const PlainSlots& slots, std::span<const ChunkTime> chunks, Seconds hop,
                          SlotEnds& ends) {
   const std::vector<TwoEnds> seconds = slot_seconds(chunks, hop);

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "planner/cost/bucket_rules.h"
+#include "planner/cost/root_unit.h"
+#include "planner/cost/token_table.h"
 #include "planner/cost/unit_elements.h"
 #include "planner/cost/unit_queues.h"
 #include "planner/cost/unit_room.h"

@@ -6,9 +6,10 @@
 #include "planner/cost/bucket_rules.h"
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/held_passes.h"
+#include "planner/cost/root_unit.h"
 #include "planner/cost/state_bytes.h"
-#include "planner/cost/unit_elements.h"
 #include "planner/cost/unit_room.h"
+#include "planner/spec/engine_profile.h"
 #include "planner/spec/placement.h"
 #include "planner/spec/schedule_facts.h"
 #include "planner/spec/units.h"
@@ -179,14 +180,6 @@ StageBuffers stage_buffers(const StageParts& parts, const StageContext& context)
 
 bool adds_to_sums(const MemoryRules& rules) {
   return rules.adds_to_sums && rules.engine->gradient_buffer != GradientBuffer::copy_in;
-}
-
-bool gradients_join(const Layout& layout, std::int64_t num_microbatches) {
-  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
-  const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
-  const bool leaves = placement.gradients != Placement::replicate &&
-                      ranks.dense * ranks.routed > 1 && layout.reduce_every_microbatch;
-  return num_microbatches > 1 && !leaves;
 }
 
 namespace {

@@ -156,10 +156,6 @@ Staging bucket_staging(const StageBuffers& buffers, const StageParts& parts,
 /// make tensors of each micro-batch's.
 bool adds_to_sums(const MemoryRules& rules);
 
-/// Whether a micro-batch's gradients join those of earlier ones as passes make them, and are not
-/// reduced on their own.
-bool gradients_join(const Layout& layout, std::int64_t num_microbatches);
-
 /// Where our kernels do not add to sums they make each micro-batch's gradients from zeros: those of
 /// a micro-batch that joins earlier ones lie beside them while their layer runs, as far as the
 /// engine does not make tensors of them anyway. A table that the head shares is there from the head

@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/arena_buffers.h"
+#include "planner/cost/message_slots.h"
 #include "planner/cost/moment_pass.h"
+#include "planner/cost/root_unit.h"
 #include "planner/cost/stage_buffers.h"
-#include "planner/cost/unit_elements.h"
+#include "planner/spec/engine_profile.h"
 #include "planner/spec/schedule_facts.h"
 #include "planner/spec/units.h"
 
@@ -117,18 +118,6 @@ void remember_other_passes(StageParts& parts, const HeldChoices& choices) {
     parts.in_flight[c] = {choices.most(chunk, false, parts.chunk_saved),
                           choices.most(chunk, true, parts.chunk_saved)};
   }
-}
-
-MessageSlots message_slots(const Layout& layout, std::int32_t stage,
-                           std::int64_t num_microbatches) {
-  constexpr std::int64_t kTwo = 2;
-  MessageSlots slots = {kTwo, kTwo, kTwo};
-  if (layout.schedule == PipelineSchedule::looped_bfs && layout.vpp > 1) {
-    const std::int64_t waiting = std::max(kTwo, num_microbatches - layout.pp);
-    if (stage == 0) slots.receive_forward = waiting;
-    if (stage + 1 == layout.pp) slots.receive_backward = waiting;
-  }
-  return slots;
 }
 
 Amount message_buffers(const StageParts& parts, const StageContext& context) {

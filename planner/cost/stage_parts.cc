@@ -2,7 +2,8 @@
 #include <numeric>
 
 #include "planner/cost/memory.h"
-#include "planner/cost/unit_elements.h"
+#include "planner/cost/root_unit.h"
+#include "planner/cost/token_table.h"
 #include "planner/spec/check.h"
 #include "planner/spec/units.h"
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <utility>
 
-#include "planner/cost/arena_buffers.h"
 #include "planner/cost/collective.h"
 #include "planner/cost/kept_slots.h"
-#include "planner/cost/unit_elements.h"
+#include "planner/cost/token_table.h"
 #include "planner/spec/check.h"
+#include "planner/spec/engine_profile.h"
 #include "planner/spec/mesh.h"
 #include "planner/spec/schedule_facts.h"
 #include "planner/spec/units.h"

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "planner/cost/arena_buffers.h"
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/stage_buffers.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
 #include "planner/cost/unit_elements.h"
+#include "planner/spec/engine_profile.h"
 
 namespace shardwise {
 namespace {

@@ -5,6 +5,7 @@
 #include "planner/cost/bucket_rules.h"
 #include "planner/cost/rank_part.h"
 #include "planner/cost/root_buckets.h"
+#include "planner/cost/root_unit.h"
 #include "planner/cost/stage_buffers.h"
 #include "planner/cost/sub_groups.h"
 #include "planner/cost/unit_elements.h"
@@ -20,12 +21,6 @@ constexpr std::int64_t kFp64Bytes = 8;
 /// Source: Megatron-LM@d98e8a64:megatron/core/transformer/moe/router.py:181-198;
 /// pytorch/torchtitan@003edbe5:torchtitan/models/moe/moe.py, expert_bias and tokens_per_expert.
 constexpr std::int64_t kRouterBytes = 8;
-
-/// Ranks that share a dense state, where the placement shards at all.
-std::int64_t dense_ranks(const Layout& layout, Placement placement) {
-  const bool both = placement == Placement::shard_both;
-  return std::int64_t{layout.dp_shard} * layout.cp * (both ? layout.dp_replicate : 1);
-}
 
 /// Elements of one rank when every unit (or tensor) is padded on its own.
 Unit sharded_by_unit(const StageParts& parts, const EngineProfile& engine, const ShardRanks& ranks,
@@ -141,16 +136,6 @@ void add_narrow(StageStates& s, const StageParts& parts, const StageContext& con
 
 }  // namespace
 
-ShardRanks shard_ranks(const Layout& layout, Placement placement) {
-  if (placement == Placement::replicate) return {1, 1};
-  const bool both = placement == Placement::shard_both;
-  const std::int64_t dense = dense_ranks(layout, placement);
-  const std::int64_t edp = std::max<std::int64_t>(layout.edp(), 1);
-  const std::int64_t outer =
-      !both && edp % layout.dp_replicate == 0 ? std::int64_t{layout.dp_replicate} : 1;
-  return {dense, edp / outer};
-}
-
 Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const Layout& layout,
                      Placement placement, std::int64_t multiple) {
   if (divides_joined_tensors(engine, layout)) {
@@ -166,7 +151,7 @@ Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const
     return sharded_by_unit(parts, engine, {1, 1}, layout, multiple);
   }
   if (engine.padding == ShardPadding::bucket) return bucket_sums(parts, engine, layout).fullest;
-  const ShardRanks ranks = parts.routed == 0 ? ShardRanks{dense_ranks(layout, placement), 1}
+  const ShardRanks ranks = parts.routed == 0 ? ShardRanks{shard_ranks(layout, placement).dense, 1}
                                              : shard_ranks(layout, placement);
   const bool divides = multiple == 1 && engine.padding != ShardPadding::unit &&
                        parts.rows_divisor > 0 && parts.rows_divisor % ranks.dense == 0 &&

@@ -4,18 +4,10 @@
 
 #include "planner/cost/amount.h"
 #include "planner/cost/memory.h"
+#include "planner/cost/shard_ranks.h"
 #include "planner/spec/placement.h"
 
 namespace shardwise {
-
-/// Ranks that share dense and routed states: each divides its elements where a placement shards.
-struct ShardRanks {
-  std::int64_t dense = 1;
-  std::int64_t routed = 1;
-};
-/// dp_shard x cp for dense parameters (context-parallel ranks hold the same weights, so they share
-/// states too), the inner part of edp for routed experts; shard_both multiplies by dp_replicate.
-ShardRanks shard_ranks(const Layout& layout, Placement placement);
 
 /// Trained elements of a stage that one rank holds of a state, padded as the engine pads.
 /// \param multiple  shard_multiple: every rank's piece of a unit has a multiple of so many

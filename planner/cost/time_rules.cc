@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "planner/cost/operation_memory.h"
+#include "planner/cost/shard_multiple.h"
 #include "planner/cost/timing.h"
 #include "planner/cost/traffic.h"
-#include "planner/cost/unit_room.h"
+#include "planner/cost/usual_kernels.h"
 
 namespace shardwise {
 namespace {

@@ -43,36 +43,10 @@ UnitElements unit_elements(const LayerMemory& layer, std::int64_t copied,
 /// param_and_grad_buffer.py:285-288, 1279.
 bool pads_whole_units(const EngineProfile& engine, const Layout& layout);
 
-/// Whether a layer is outside the blocks: an embedding or a head.
-constexpr bool is_outside(LayerRole role) {
-  return role == LayerRole::embedding || role == LayerRole::head;
-}
-
-/// Of the token table, on this rank; 0 where no kind of layer is an embedding.
-std::int64_t table_elements(std::span<const LayerMemory> by_kind);
-/// The same as a tensor, where it is trained; one without rows where it is not.
-TensorGroup token_table(std::span<const LayerMemory> by_kind);
-
-/// Whether a trained tensor of a layer is the token table: of an embedding, all over the
-/// vocabulary.
-bool is_token_table(const LayerMemory& layer, std::int64_t elements);
-
-/// Whether a layer is a head without a table of its own.
-bool has_tied_table(const LayerMemory& layer);
-
 /// With its distributed optimizer Megatron gives a token table that the first and the last stage
 /// hold (`shared_embedding`) a bucket of its own on both, even where all else of the stage is one.
 /// Source: Megatron-LM@d98e8a64:megatron/core/optimizer/distrib_optimizer.py:530-583;
 /// megatron/core/models/common/language_module/language_module.py:263-290.
 bool keeps_shared_table_apart(const EngineProfile& engine, const Layout& layout);
-
-/// A unit of FSDP1 is one flat parameter, of which its tensors are views: when all gradients of a
-/// unit are there, autograd joins them in a flat tensor beside them, which is reduced. Embedding,
-/// final norm and head are one unit, the root: what the head makes waits for the embedding's
-/// gradients, the last ones of backward. So it is of shards and of whole weights (NO_SHARD), but
-/// our kernels add whole gradients to the rank's own (`own_kernels`).
-/// Source: pytorch/pytorch@v2.15.0:torch/distributed/fsdp/_flat_param.py:1920-1944 (views by
-/// torch.split, whose backward joins their gradients).
-bool joins_root(const EngineProfile& engine, const Layout& layout, bool own_kernels);
 
 }  // namespace shardwise

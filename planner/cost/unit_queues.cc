@@ -6,6 +6,7 @@
 
 #include "planner/cost/bucket_rules.h"
 #include "planner/cost/root_buckets.h"
+#include "planner/cost/root_unit.h"
 #include "planner/cost/state_bytes.h"
 #include "planner/cost/unit_room.h"
 #include "planner/spec/units.h"

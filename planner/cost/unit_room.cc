@@ -1,15 +1,8 @@
 #include "planner/cost/unit_room.h"
 
-#include "planner/cost/arena_buffers.h"
+#include "planner/spec/engine_profile.h"
 
 namespace shardwise {
-
-std::int64_t shard_multiple(const EngineProfile& engine, const JobSpec& job, const GpuSpec& gpu) {
-  constexpr std::int64_t kPieceBytes = 128;
-  if (gpu.vendor == "cpu" || !plans_buffers(engine)) return 1;
-  const bool whole = job.precision == DType::fp32 || job.precision == DType::tf32;
-  return kPieceBytes / (whole ? 4 : 2);
-}
 
 ShardRanks finest_ranks(const Layout& layout) {
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);

@@ -2,6 +2,7 @@
 
 #include "planner/cost/unit_room.h"
 #include "planner/lowering/unit_work.h"
+#include "planner/spec/engine_profile.h"
 
 namespace shardwise {
 

@@ -5,6 +5,7 @@
 
 #include "planner/cost/bucket_rules.h"
 #include "planner/cost/root_buckets.h"
+#include "planner/cost/token_table.h"
 #include "planner/lowering/unit_work.h"
 
 namespace shardwise {

@@ -5,7 +5,7 @@
 
 #include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/stage_times.h"
-#include "planner/cost/unit_elements.h"
+#include "planner/cost/token_table.h"
 #include "planner/lowering/layer_items.h"
 #include "planner/spec/check.h"
 #include "planner/spec/schedule_facts.h"

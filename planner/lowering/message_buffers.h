@@ -9,7 +9,7 @@
 namespace shardwise {
 
 /// Buffers of a planned arena for what a stage receives and sends: some for each neighbour and
-/// direction (message_slots of planner/cost/stage_moments.h), which messages take turns with, there
+/// direction (message_slots of planner/cost/message_slots.h), which messages take turns with, there
 /// as long as the stage's passes run. Engines without an arena have none.
 ///
 /// A neighbour's messages of one direction are read in the order in which they come, under every

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "planner/cost/arena_buffers.h"
+#include "planner/spec/engine_profile.h"
 
 namespace shardwise {
 

@@ -4,9 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "planner/cost/arena_buffers.h"
+#include "planner/cost/message_slots.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/spec/check.h"
+#include "planner/spec/engine_profile.h"
 #include "planner/spec/schedule_facts.h"
 
 namespace shardwise {

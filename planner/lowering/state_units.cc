@@ -8,6 +8,7 @@
 #include "planner/cost/bucket_rules.h"
 #include "planner/cost/registered_tensors.h"
 #include "planner/cost/root_buckets.h"
+#include "planner/cost/root_unit.h"
 #include "planner/cost/state_bytes.h"
 #include "planner/lowering/buckets.h"
 #include "planner/spec/check.h"

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/cost/root_unit.h"
 #include "planner/cost/stage_buffers.h"
 
 namespace shardwise {

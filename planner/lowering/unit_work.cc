@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "planner/cost/data_parallel_moves.h"
+#include "planner/cost/token_table.h"
 
 namespace shardwise {
 

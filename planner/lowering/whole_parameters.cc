@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/cost/root_unit.h"
 #include "planner/cost/stage_buffers.h"
 #include "planner/lowering/buckets.h"
 #include "planner/lowering/data_parallel_schedule.h"

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <memory>
 
-#include "planner/cost/arena_buffers.h"
 #include "planner/cost/held_passes.h"
 #include "planner/cost/layer_gradients.h"
 #include "planner/cost/overlap_loss.h"
 #include "planner/cost/pass_units.h"
 #include "planner/search/streams_floor.h"
 #include "planner/search/time_floor.h"
+#include "planner/spec/engine_profile.h"
 #include "planner/spec/schedule_facts.h"
 
 namespace shardwise {

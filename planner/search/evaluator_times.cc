@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/cost/arena_buffers.h"
 #include "planner/cost/pass_units.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/streams_floor.h"
 #include "planner/search/time_floor.h"
+#include "planner/spec/engine_profile.h"
 #include "planner/spec/schedule_facts.h"
 
 namespace shardwise {

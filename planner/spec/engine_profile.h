@@ -144,4 +144,10 @@ struct EngineProfile {
   friend bool operator==(const EngineProfile&, const EngineProfile&) = default;
 };
 
+/// Whether the engine plans what data parallelism holds ahead, in one arena: our executor.
+inline bool plans_buffers(const EngineProfile& engine) {
+  return engine.allocator == AllocatorKind::arena && engine.gather == GatherBuffer::double_buffer &&
+         engine.gradient_buffer == GradientBuffer::unit_queue;
+}
+
 }  // namespace shardwise

@@ -81,6 +81,8 @@ enum class Optimizer : std::uint8_t { adamw, sgd, sgd_momentum };
 
 /// JobSpec::loss_chunk_rows that follow from the layout (planner/cost/loss_rows.h).
 inline constexpr std::int64_t kOpenLossRows = -1;
+/// Rows that open ones are priced as before they are decided.
+inline constexpr std::int64_t kUsualLossRows = 2048;
 
 /// What is trained, whatever the layout: fixed by the user, never searched.
 struct JobSpec {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/arena_buffers.h"
 #include "planner/cost/overlap_loss.h"
 #include "planner/cost/pass_streams.h"
 #include "planner/cost/pipeline_sweep.h"
 #include "planner/cost/slot_order.h"
+#include "planner/spec/engine_profile.h"
 #include "planner/spec/names.h"
 #include "tests/planner/cost/time_fixture.h"
 #include "tests/planner/cost/unrolled.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/cost/memory.h"
+#include "planner/cost/shard_multiple.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/cluster_reader.h"
 #include "tests/support/models.h"
