@@ -7,7 +7,7 @@
 
 #include "planner/spec/fields.h"
 #include "planner/spec/in_units.h"
-#include "planner/spec/names.h"
+#include "planner/spec/machine_names.h"
 
 namespace shardwise {
 namespace {
