@@ -12,6 +12,7 @@
 #include "planner/question/flags.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/collective_reader.h"
+#include "planner/spec/csv_file.h"
 #include "planner/spec/format.h"
 #include "planner/spec/table.h"
 

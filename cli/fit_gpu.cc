@@ -14,6 +14,7 @@
 #include "planner/files/atomic_file_set.h"
 #include "planner/question/flags.h"
 #include "planner/spec/catalogue.h"
+#include "planner/spec/csv_file.h"
 #include "planner/spec/format.h"
 #include "planner/spec/gpu_reader.h"
 #include "planner/spec/gpu_writer.h"

@@ -16,7 +16,7 @@
 #include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/memory_labels.h"
-#include "planner/spec/names.h"
+#include "planner/spec/report_names.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::cli {

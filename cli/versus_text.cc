@@ -6,7 +6,7 @@
 
 #include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
-#include "planner/spec/names.h"
+#include "planner/spec/report_names.h"
 #include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 

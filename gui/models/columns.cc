@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "planner/spec/format.h"
-#include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
+#include "planner/spec/report_names.h"
 
 namespace shardwise::view {
 namespace {

@@ -7,7 +7,6 @@
 #include "planner/spec/catalogue.h"
 #include "planner/spec/collective_reader.h"
 #include "planner/spec/gpu_reader.h"
-#include "planner/spec/mesh.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,8 @@ namespace shardwise {
 
 /// The most GPUs a cluster may have; a tier of this size has no end of its own.
 inline constexpr std::int64_t kMostGpus = std::int64_t{1} << 22;
+/// The most link tiers a cluster may have.
+inline constexpr std::size_t kMaxTiers = 4;
 
 /// Reductions performed inside the switches of a tier.
 enum class InNetwork : std::uint8_t { none, nvls, sharp };

@@ -3,7 +3,7 @@
 #include "planner/spec/collective_reader.h"
 #include "planner/spec/gpu_writer.h"
 #include "planner/spec/in_units.h"
-#include "planner/spec/names.h"
+#include "planner/spec/machine_names.h"
 
 namespace shardwise {
 namespace {

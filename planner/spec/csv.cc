@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "planner/spec/reader.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -107,12 +106,6 @@ Result<CsvTable> parse_csv(std::string_view text, const std::string& file) {
   }
   if (!problems.empty()) return problems;
   return table;
-}
-
-Result<CsvTable> read_csv(const std::filesystem::path& path) {
-  const Result<std::string> text = read_file(path);
-  if (!text) return text.problems();
-  return parse_csv(*text, path.string());
 }
 
 }  // namespace shardwise

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,8 +25,5 @@ struct CsvTable {
 /// Parses a table whose first line names the columns. Problems: no such line, a column named twice,
 /// a row with fewer or more cells, a quote that is not closed.
 Result<CsvTable> parse_csv(std::string_view text, const std::string& file);
-
-/// read_file, then parse_csv.
-Result<CsvTable> read_csv(const std::filesystem::path& path);
 
 }  // namespace shardwise

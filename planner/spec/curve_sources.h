@@ -10,7 +10,7 @@
 
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/dtype.h"
-#include "planner/spec/names.h"
+#include "planner/spec/enum_names.h"
 #include "planner/spec/report.h"
 
 namespace shardwise {

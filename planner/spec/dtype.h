@@ -40,10 +40,10 @@ constexpr int bits_of(DType dtype) {
 /// Bytes of one element. \pre at least one byte wide (not fp6, fp4)
 constexpr int bytes_of(DType dtype) { return bits_of(dtype) / 8; }
 
+inline constexpr std::array<std::string_view, 9> kDTypeNames = {
+    "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4"};
 constexpr std::string_view name_of(DType dtype) {
-  constexpr std::array<std::string_view, 9> kNames = {"fp64", "fp32", "tf32", "bf16", "fp16",
-                                                      "fp8",  "int8", "fp6",  "fp4"};
-  return kNames[static_cast<std::size_t>(dtype)];
+  return kDTypeNames[static_cast<std::size_t>(dtype)];
 }
 
 constexpr std::optional<DType> dtype_from_name(std::string_view name) {

@@ -9,9 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/dtype.h"
+#include "planner/spec/enum_names.h"
 #include "planner/spec/json_writer.h"
-#include "planner/spec/names.h"
 #include "planner/spec/reader.h"
 #include "planner/spec/utf8.h"
 
@@ -75,9 +74,6 @@ class FieldReader {
   template <class E>
   void choice(std::string_view key, E& value) {
     value = static_cast<E>(reader_.choice_or(key, static_cast<std::size_t>(value), names_of<E>()));
-  }
-  void choice(std::string_view key, DType& value) {
-    value = kAllDTypes[reader_.choice_or(key, static_cast<std::size_t>(value), dtype_names())];
   }
 
   template <class E>
@@ -162,11 +158,6 @@ class FieldReader {
   }
 
  private:
-  static std::vector<std::string_view> dtype_names() {
-    std::vector<std::string_view> names;
-    for (const DType dtype : kAllDTypes) names.push_back(name_of(dtype));
-    return names;
-  }
   template <class T, class List>
   static void read_into(ObjectReader& reader, T& value, List list) {
     FieldReader io(reader);

@@ -9,7 +9,7 @@
 #include "planner/spec/fit_record.h"
 #include "planner/spec/gpu_reader.h"
 #include "planner/spec/in_units.h"
-#include "planner/spec/names.h"
+#include "planner/spec/machine_names.h"
 
 namespace shardwise {
 namespace {

@@ -10,9 +10,6 @@
 
 namespace shardwise {
 
-/// The most link tiers a cluster may have.
-inline constexpr std::size_t kMaxTiers = 4;
-
 /// How the ranks of one communication group lie on the link tiers, innermost first.
 ///
 /// span[i] is the number of ranks of the group inside one domain of tier i; it grows with i and the

@@ -1,4 +1,5 @@
 #include "planner/spec/fields.h"
+#include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
 
 namespace shardwise {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/spec/fields.h"
+#include "planner/spec/names.h"
 #include "planner/spec/nearest.h"
 #include "planner/spec/number.h"
 #include "planner/spec/plan_fields.h"

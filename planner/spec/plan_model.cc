@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "planner/spec/fields.h"
+#include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/utf8.h"
 

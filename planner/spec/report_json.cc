@@ -7,6 +7,7 @@
 #include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/report_fields.h"
+#include "planner/spec/report_names.h"
 #include "planner/spec/report_rules.h"
 #include "planner/spec/step_program.h"
 

@@ -11,7 +11,7 @@
 #include "planner/lowering/lower.h"
 #include "planner/spec/check.h"
 #include "planner/spec/json_writer.h"
-#include "planner/spec/names.h"
+#include "planner/spec/report_names.h"
 #include "tests/planner/engines/goldens.h"
 
 namespace shardwise::test {
