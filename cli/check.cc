@@ -11,15 +11,15 @@
 #include "cli/configurations.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "planner/command/number_flags.h"
 #include "planner/export/check_configuration.h"
 #include "planner/export/configuration.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/model_checks.h"
 #include "planner/export/plan_comparison.h"
 #include "planner/export/settings_of.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/number_flags.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise::cli {
 namespace {

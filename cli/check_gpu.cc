@@ -6,12 +6,12 @@
 #include <string>
 
 #include "cli/terminal.h"
-#include "planner/cost/attention_curve.h"
-#include "planner/cost/compute.h"
-#include "planner/cost/fit_quality.h"
-#include "planner/cost/gemm_curve.h"
-#include "planner/spec/format.h"
-#include "planner/spec/table.h"
+#include "planner/calibration/fit_quality.h"
+#include "planner/cost/kernels/attention_curve.h"
+#include "planner/cost/kernels/compute.h"
+#include "planner/cost/kernels/gemm_curve.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

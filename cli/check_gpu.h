@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "planner/cost/measurements.h"
-#include "planner/spec/gpu_spec.h"
+#include "planner/calibration/measurements.h"
+#include "planner/spec/machine/gpu_spec.h"
 
 namespace shardwise::cli {
 

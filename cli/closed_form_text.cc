@@ -5,10 +5,10 @@
 #include <cmath>
 #include <string>
 
-#include "planner/spec/format.h"
-#include "planner/spec/report_fields.h"
-#include "planner/spec/signed_format.h"
-#include "planner/spec/table.h"
+#include "planner/spec/report/report_fields.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

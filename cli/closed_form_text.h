@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::cli {
 

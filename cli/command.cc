@@ -13,11 +13,11 @@
 #include "cli/completion.h"
 #include "cli/configurations.h"
 #include "cli/unknown_words.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/command_words.h"
-#include "planner/spec/unknown_words.h"
-#include "planner/spec/utf8.h"
+#include "planner/command/command_line.h"
+#include "planner/command/command_words.h"
+#include "planner/command/unknown_words.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::cli {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "planner/engines/engines.h"
 #include "planner/export/framework_reader.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/names.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
 #include "simulator/planning/plan_question.h"
 
 namespace shardwise::cli {

@@ -9,8 +9,8 @@
 #include "cli/terminal.h"
 #include "planner/export/installed_version.h"
 #include "planner/export/job_files.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

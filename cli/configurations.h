@@ -5,7 +5,7 @@
 
 #include "cli/verbs.h"
 #include "planner/export/configuration.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace CLI {
 class App;

@@ -10,10 +10,10 @@
 #include "cli/summary_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "planner/command/command_line.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/answer_estimate.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 
 namespace shardwise::cli {
 namespace {

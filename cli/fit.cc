@@ -9,7 +9,7 @@
 #include "cli/fit_gpu.h"
 #include "cli/output_flags.h"
 #include "cli/verbs.h"
-#include "planner/spec/command_line.h"
+#include "planner/command/command_line.h"
 
 namespace shardwise::cli {
 namespace {

@@ -7,14 +7,14 @@
 #include <cstdio>
 
 #include "cli/terminal.h"
-#include "planner/cost/collective_measurements.h"
+#include "planner/calibration/collective_measurements.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/question/flags.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/collective_reader.h"
-#include "planner/spec/csv_file.h"
-#include "planner/spec/format.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/csv_file.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/machine/collective_reader.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

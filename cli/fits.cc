@@ -10,14 +10,14 @@
 #include "cli/report_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "planner/command/command_line.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/asked_fits.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/format.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/report_names.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/report_names.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

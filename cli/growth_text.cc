@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
-#include "planner/spec/format.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/report_names.h"
-#include "planner/spec/signed_format.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/report/report_names.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

@@ -13,12 +13,12 @@
 #include "cli/report_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "planner/command/command_line.h"
 #include "planner/export/import_plan.h"
 #include "planner/files/atomic_file_set.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/table.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/table.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::cli {
 namespace {

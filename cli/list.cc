@@ -15,11 +15,11 @@
 #include "planner/engines/engines.h"
 #include "planner/engines/executed.h"
 #include "planner/question/catalogue_summary.h"
-#include "planner/spec/format.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/names.h"
-#include "planner/spec/schedule_facts.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/schedule_facts.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "planner/question/flags.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::cli {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/diagnostic.h"
+#include "planner/spec/text/units.h"
 
 namespace CLI {
 class App;

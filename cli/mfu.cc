@@ -7,14 +7,14 @@
 
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "planner/command/command_line.h"
+#include "planner/command/number_flags.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/asked_mfu.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/format.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/names.h"
-#include "planner/spec/number_flags.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

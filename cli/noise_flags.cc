@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 
-#include "planner/spec/number_flags.h"
+#include "planner/command/number_flags.h"
 
 namespace shardwise::cli {
 namespace {

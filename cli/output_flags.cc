@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/spec/catalogue.h"
+#include "planner/spec/json/catalogue.h"
 
 namespace shardwise::cli {
 

@@ -5,7 +5,7 @@
 
 #include "cli/job_flags.h"
 #include "planner/files/output_place.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::cli {
 

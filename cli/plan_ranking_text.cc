@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cli/plan_text.h"
-#include "planner/spec/format.h"
-#include "planner/spec/table.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 #include "simulator/planning/answer_parts.h"
 #include "simulator/planning/plan_words.h"
 

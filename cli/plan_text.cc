@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "planner/spec/format.h"
-#include "planner/spec/table.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
+#include "planner/spec/text/utf8.h"
 #include "simulator/planning/answer_parts.h"
 #include "simulator/planning/plan_columns.h"
 #include "simulator/planning/plan_words.h"

@@ -5,7 +5,7 @@
 
 #include "planner/question/field_values.h"
 #include "planner/search/why_not.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 #include "simulator/planning/plan_answer.h"
 
 namespace shardwise::cli {

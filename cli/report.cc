@@ -14,12 +14,12 @@
 #include "cli/terminal.h"
 #include "cli/trace_progress.h"
 #include "cli/verbs.h"
-#include "planner/cost/legality.h"
+#include "planner/command/number_flags.h"
 #include "planner/files/atomic_file_set.h"
-#include "planner/spec/number_flags.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report_json.h"
-#include "planner/spec/utf8.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report_json.h"
+#include "planner/spec/text/utf8.h"
 #include "simulator/html/make_page.h"
 
 namespace shardwise::cli {

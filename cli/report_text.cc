@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "cli/summary_text.h"
-#include "planner/spec/format.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/names.h"
-#include "planner/spec/report_fields.h"
-#include "planner/spec/table.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/report_fields.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 #include "simulator/verdict_words.h"
 
 namespace shardwise::cli {

@@ -14,7 +14,7 @@
 
 #include "cli/verbs.h"
 #include "planner/files/trusted_file.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "planner/score/score.h"
 #include "planner/score/score_json.h"
 #include "planner/score/score_text.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::cli {

@@ -6,7 +6,7 @@
 
 #include "planner/files/atomic_file_set.h"
 #include "planner/model/parameter_words.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 #include "simulator/chakra.h"
 #include "simulator/timeline_svg.h"
 #include "simulator/trace.h"

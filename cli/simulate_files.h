@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cli/simulate_request.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::cli {

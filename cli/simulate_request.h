@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/screen_flags.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/planning/asked_step.h"
 
 namespace shardwise::cli {

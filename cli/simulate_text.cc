@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cli/summary_text.h"
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
-#include "planner/spec/table.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
+#include "planner/spec/text/table.h"
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 

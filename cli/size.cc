@@ -10,13 +10,13 @@
 #include "cli/size_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "planner/command/command_line.h"
+#include "planner/command/number_flags.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/asked_size.h"
 #include "planner/search/sizing.h"
 #include "planner/search/sizing_json.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/format.h"
-#include "planner/spec/number_flags.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::cli {
 namespace {

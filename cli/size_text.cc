@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/curve_sources.h"
-#include "planner/spec/format.h"
-#include "planner/spec/names.h"
-#include "planner/spec/table.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/report/curve_sources.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/format.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/names.h"
-#include "planner/spec/report_fields.h"
-#include "planner/spec/table.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/report_fields.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {

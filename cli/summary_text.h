@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::cli {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/verbs.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::cli {
 

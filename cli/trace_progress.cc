@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cli/progress.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 #include "simulator/traces/trace_file.h"
 
 namespace shardwise::cli {

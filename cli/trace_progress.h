@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/traces/traced_run.h"
 
 namespace shardwise::cli {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
-#include "planner/spec/table.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
+#include "planner/spec/text/table.h"
+#include "planner/spec/text/utf8.h"
 #include "simulator/traces/import_run.h"
 
 namespace shardwise::cli {

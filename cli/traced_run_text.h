@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "planner/spec/layout.h"
+#include "planner/spec/plan/layout.h"
 #include "simulator/traces/kind_comparison.h"
 
 namespace shardwise::cli {

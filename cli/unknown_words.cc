@@ -7,10 +7,10 @@
 #include <optional>
 #include <string_view>
 
-#include "planner/spec/meant_flag.h"
-#include "planner/spec/nearest.h"
-#include "planner/spec/unknown_words.h"
-#include "planner/spec/utf8.h"
+#include "planner/command/unknown_words.h"
+#include "planner/spec/text/meant_flag.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::cli {
 namespace {

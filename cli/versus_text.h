@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "simulator/versus.h"
 
 namespace shardwise::cli {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::sim {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "planner/spec/mesh.h"
+#include "planner/spec/plan/mesh.h"
 
 namespace shardwise::sim {
 namespace {

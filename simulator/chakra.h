@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "simulator/proto_message.h"
 #include "simulator/simulate.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/collective_table.h"
-#include "planner/cost/stages.h"
+#include "planner/cost/collectives/collective_table.h"
+#include "planner/schedule/stages.h"
 
 namespace shardwise::sim {
 

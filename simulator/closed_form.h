@@ -1,8 +1,8 @@
 #pragma once
 
-#include "planner/cost/step_time.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/cost/step/step_time.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::sim {

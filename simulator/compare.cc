@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "planner/spec/json_writer.h"
-#include "planner/spec/report_fields.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/report/report_fields.h"
 
 namespace shardwise::sim {
 namespace {

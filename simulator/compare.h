@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/json_writer.h"
-#include "planner/spec/report.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::sim {
 

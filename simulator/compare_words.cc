@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise::sim {
 

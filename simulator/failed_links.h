@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "simulator/workload.h"
 
 namespace shardwise::sim {

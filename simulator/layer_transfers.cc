@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/cost/pipeline_times.h"
-#include "planner/cost/time_rules.h"
+#include "planner/cost/software/time_rules.h"
+#include "planner/cost/step/pipeline_times.h"
 #include "planner/lowering/layer_items.h"
 #include "planner/lowering/price.h"
 

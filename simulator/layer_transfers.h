@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "planner/cost/layer_time.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/step_program.h"
+#include "planner/cost/layer/layer_time.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/program/step_program.h"
 #include "simulator/prices.h"
 
 namespace shardwise::sim {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 #include "simulator/sent_bytes.h"
 
 namespace shardwise::sim {

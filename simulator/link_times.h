@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/step_timeline.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/step_timeline.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::sim {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/spec/cluster_spec.h"
+#include "planner/spec/machine/cluster_spec.h"
 
 namespace shardwise::sim {
 

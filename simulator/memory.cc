@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/spec/memory_labels.h"
+#include "planner/spec/report/memory_labels.h"
 #include "simulator/caching_allocator.h"
 
 namespace shardwise::sim {

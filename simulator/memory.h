@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/ledger.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/program/ledger.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::sim {
 

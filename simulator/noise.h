@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/step_timeline.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/step_timeline.h"
 #include "simulator/failed_links.h"
 #include "simulator/simulate.h"
 

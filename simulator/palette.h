@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/spec/memory_labels.h"
+#include "planner/spec/report/memory_labels.h"
 
 namespace shardwise::sim {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "planner/cost/layer_time.h"
-#include "planner/spec/step_program.h"
+#include "planner/cost/layer/layer_time.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::sim {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/lowering/price.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 #include "simulator/layer_transfers.h"
 #include "simulator/pass_parts.h"
 #include "simulator/timeline_blocks.h"

@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "planner/recorded/traffic_axis.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/program/step_program.h"
 #include "simulator/palette.h"
 #include "simulator/workload.h"
 

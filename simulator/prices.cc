@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "planner/cost/collective_links.h"
-#include "planner/cost/collective_table.h"
-#include "planner/cost/layer_time.h"
-#include "planner/cost/time_rules.h"
-#include "planner/cost/timing.h"
+#include "planner/cost/collectives/collective_links.h"
+#include "planner/cost/collectives/collective_table.h"
+#include "planner/cost/layer/layer_time.h"
+#include "planner/cost/software/time_rules.h"
+#include "planner/cost/software/timing.h"
 #include "planner/lowering/price.h"
 #include "simulator/layer_transfers.h"
 #include "simulator/pass_parts.h"

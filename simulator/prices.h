@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "planner/cost/tier_traffic.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/step_program.h"
+#include "planner/cost/collectives/tier_traffic.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/program/step_program.h"
 #include "simulator/workload.h"
 
 namespace shardwise::sim {

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "planner/spec/layout.h"
-#include "planner/spec/mesh.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/program/step_program.h"
 #include "simulator/links.h"
 
 namespace shardwise::sim {

@@ -3,10 +3,10 @@
 #include <array>
 #include <vector>
 
-#include "planner/cost/tier_traffic.h"
-#include "planner/spec/mesh.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/step_program.h"
+#include "planner/cost/collectives/tier_traffic.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::sim {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "planner/cost/time_rules.h"
-#include "planner/spec/step_program.h"
+#include "planner/cost/software/time_rules.h"
+#include "planner/spec/program/step_program.h"
 #include "simulator/workload.h"
 
 namespace shardwise::sim {

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <utility>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/host_issue.h"
-#include "planner/cost/time_rules.h"
+#include "planner/cost/software/time_rules.h"
+#include "planner/cost/step/host_issue.h"
+#include "planner/estimate/estimate.h"
 #include "planner/lowering/lower.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 #include "simulator/shared_engine.h"
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
 #include "simulator/price_scale.h"

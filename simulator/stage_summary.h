@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "planner/cost/layer_time.h"
+#include "planner/cost/layer/layer_time.h"
 #include "planner/recorded/recorded_step.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 #include "simulator/engine.h"
 #include "simulator/layer_transfers.h"
 #include "simulator/price_scale.h"

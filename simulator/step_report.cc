@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "planner/cost/layer_time.h"
+#include "planner/cost/layer/layer_time.h"
 #include "planner/lowering/price.h"
 #include "planner/recorded/critical_path.h"
 #include "planner/recorded/recorded_step.h"

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "planner/recorded/recorded_step.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 #include "simulator/simulate.h"
 #include "simulator/stage_summary.h"
 

@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 #include "simulator/compare.h"
 #include "simulator/verdict_words.h"
 

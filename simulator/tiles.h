@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
-#include "planner/spec/table.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::sim {
 

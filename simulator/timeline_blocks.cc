@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::sim {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 #include "simulator/palette.h"
 #include "simulator/span_columns.h"
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <string_view>
 
-#include "planner/spec/format.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/text/format.h"
 #include "simulator/markup.h"
 
 namespace shardwise::sim {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 #include "simulator/timeline_colours.h"
 
 namespace shardwise::sim {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "planner/lowering/price.h"
-#include "planner/spec/format.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/schedule_facts.h"
+#include "planner/spec/text/format.h"
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 #include "simulator/timeline_blocks.h"

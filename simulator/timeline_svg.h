@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "simulator/simulate.h"
 #include "simulator/timeline_heading.h"
 

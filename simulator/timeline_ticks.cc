@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "planner/spec/memory_unit.h"
+#include "planner/spec/text/memory_unit.h"
 
 namespace shardwise::sim {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::sim {
 

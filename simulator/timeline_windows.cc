@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise::sim {
 namespace {

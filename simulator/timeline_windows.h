@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::sim {

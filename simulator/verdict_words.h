@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "planner/spec/report.h"
-#include "planner/spec/table.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::sim {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/units.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::sim {

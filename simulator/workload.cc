@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "planner/recorded/rendezvous.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 #include "simulator/random.h"
 #include "simulator/rank_classes.h"
 

@@ -23,21 +23,21 @@ set(planner_export_may spec model cost engines lowering search question export)
 # The planner and the simulator are pure: no clock, no console, no files besides the reader and the file it opens, and
 # besides the last words of a failed check.
 set(impure "^#include <(chrono|ctime|time\\.h|iostream|fstream|cstdio|stdio\\.h|unistd\\.h|fcntl\\.h|sys/.*)>")
-set(may_be_impure planner/spec/reader planner/spec/regular_file planner/spec/check planner/spec/catalogue planner/model/hub_cache
+set(may_be_impure planner/spec/json/reader planner/spec/json/regular_file planner/spec/text/check planner/spec/json/catalogue planner/model/hub_cache
     simulator/traces/trace_file)
 # Naming a file by its path is no I/O: readers and the catalogue do so, nobody else.
 set(may_name_files "^planner/(spec/([a-z]+_reader|reader|regular_file|catalogue|csv_file|plan|report_json)|model/(hf_config|hub_cache)|export/framework_reader)$")
 # What these words do, they do whatever header brought them. The catalogue and the cache of the Hub look names up in
 # folders, and read how a file begins.
 set(impure_words "(std::(cout|cerr|getenv|fopen|ifstream|ofstream|fstream)|(steady|system)_clock|sleep_(for|until)|directory_iterator|is_regular_file|is_directory|create_director|remove_all)")
-set(may_use_words planner/spec/reader planner/spec/check planner/spec/catalogue planner/model/hub_cache
+set(may_use_words planner/spec/json/reader planner/spec/text/check planner/spec/json/catalogue planner/model/hub_cache
     simulator/traces/trace_file)
 # One answer for any number of threads is the search's to keep: the rest of the planner has none, but
 # for the orders of slots that the search's threads share.
 set(threads "^#include <(thread|mutex|shared_mutex|atomic|future|condition_variable|semaphore|barrier|latch)>")
 set(may_have_threads planner/search/best_first planner/search/best_rows planner/search/explore planner/search/finder
     planner/search/search planner/search/search_memory planner/search/search_threads
-    planner/cost/kept_slots)
+    planner/schedule/kept_slots)
 
 # The viewer: what it shows is computed without ImGui, and what draws computes nothing. Panels may
 # know words and units.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/kernels/element.h"
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
 
 namespace shardwise::exec {
 

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/cost/fit_attention.h"
-#include "planner/cost/fit_gemm.h"
-#include "planner/cost/fit_quality.h"
-#include "planner/spec/names.h"
+#include "planner/calibration/fit_attention.h"
+#include "planner/calibration/fit_gemm.h"
+#include "planner/calibration/fit_quality.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise::exec {
 namespace {

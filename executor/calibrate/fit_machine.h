@@ -5,7 +5,7 @@
 
 #include "executor/calibrate/machine.h"
 #include "executor/calibrate/measure.h"
-#include "planner/spec/cluster_spec.h"
+#include "planner/spec/machine/cluster_spec.h"
 
 namespace shardwise::exec {
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "executor/comm/world.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::exec {
 

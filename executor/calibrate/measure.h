@@ -6,8 +6,8 @@
 
 #include "executor/calibrate/stopwatch.h"
 #include "executor/kernels/workers.h"
-#include "planner/cost/collective_fit.h"
-#include "planner/cost/measurements.h"
+#include "planner/calibration/collective_fit.h"
+#include "planner/calibration/measurements.h"
 
 namespace shardwise::exec {
 

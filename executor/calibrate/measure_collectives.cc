@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/calibrate/measure.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise::exec {
 namespace {

@@ -15,8 +15,8 @@
 #include "executor/kernels/tensor_view.h"
 #include "executor/optimizer/adamw.h"
 #include "executor/optimizer/exact_sum.h"
-#include "planner/cost/traffic.h"
-#include "planner/spec/names.h"
+#include "planner/cost/kernels/traffic.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise::exec {
 namespace {

@@ -9,7 +9,7 @@
 #include "executor/calibrate/measure.h"
 #include "executor/kernels/attention.h"
 #include "executor/kernels/linear.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise::exec {
 namespace {

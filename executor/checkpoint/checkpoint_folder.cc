@@ -13,7 +13,7 @@
 #include "executor/checkpoint/manifest.h"
 #include "executor/checkpoint/run_id.h"
 #include "executor/storage/durable_file.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

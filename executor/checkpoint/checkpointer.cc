@@ -11,7 +11,7 @@
 #include "executor/comm/failure_line.h"
 #include "executor/kernels/start_thread.h"
 #include "executor/storage/durable_file.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 

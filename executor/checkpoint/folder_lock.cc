@@ -13,7 +13,7 @@
 #include <string_view>
 #include <thread>
 
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "executor/storage/file_descriptor.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -11,9 +11,9 @@
 #include "executor/checkpoint/manifest.h"
 #include "executor/checkpoint/run_id.h"
 #include "executor/storage/durable_file.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/regular_file.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/json/regular_file.h"
 
 namespace shardwise::exec {
 namespace {

@@ -12,7 +12,7 @@
 #include "executor/checkpoint/run_id.h"
 #include "executor/data/data_identity.h"
 #include "executor/optimizer/adamw.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

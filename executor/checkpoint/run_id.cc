@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 

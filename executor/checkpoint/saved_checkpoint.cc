@@ -10,8 +10,8 @@
 
 #include "executor/checkpoint/rank_part.h"
 #include "executor/storage/durable_file.h"
-#include "planner/spec/check.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -11,7 +11,7 @@
 #include "executor/checkpoint/manifest.h"
 #include "executor/engine/rank_state.h"
 #include "executor/storage/safetensors_file.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

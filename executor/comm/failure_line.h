@@ -4,7 +4,7 @@
 #include <string>
 
 #include "executor/comm/abort.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 

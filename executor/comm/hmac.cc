@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "planner/spec/error.h"
-#include "planner/spec/sha256.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/sha256.h"
 
 namespace shardwise::exec {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "executor/comm/awake_clock.h"
 #include "executor/comm/process_group.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "executor/comm/rank_list.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 

@@ -15,7 +15,7 @@
 #include "executor/comm/door.h"
 #include "executor/comm/handshake.h"
 #include "executor/comm/rank_list.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "executor/kernels/start_thread.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

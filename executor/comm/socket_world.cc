@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "executor/comm/process_group.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <span>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -10,8 +10,8 @@
 #include "executor/comm/thread_group.h"
 #include "executor/kernels/start_thread.h"
 #include "executor/storage/bad_input.h"
-#include "planner/spec/check.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 class ThreadWorld : public World {

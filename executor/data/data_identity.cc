@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "planner/spec/sha256.h"
+#include "planner/spec/text/sha256.h"
 
 namespace shardwise::exec {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "planner/spec/regular_file.h"
+#include "planner/spec/json/regular_file.h"
 
 namespace shardwise::exec {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

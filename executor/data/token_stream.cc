@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

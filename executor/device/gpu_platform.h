@@ -7,7 +7,7 @@
 
 #include "executor/comm/nccl/nccl_policy.h"
 #include "executor/device/device.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -7,8 +7,8 @@
 
 #include "executor/device/device.h"
 #include "planner/lowering/arena_layout.h"
-#include "planner/spec/ledger.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/ledger.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec {
 

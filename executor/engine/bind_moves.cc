@@ -1,7 +1,7 @@
 // Weights and gradients between shards and whole. The first operand becomes the second, a group's
 // of its `piece` a rank.
 #include "executor/engine/program_binder.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <set>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "executor/comm/world.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/mesh.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec {
 

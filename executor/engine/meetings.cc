@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/mesh.h"
+#include "planner/spec/plan/mesh.h"
 
 namespace shardwise::exec {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "executor/comm/control_group.h"
 #include "executor/engine/program_runner.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec {
 

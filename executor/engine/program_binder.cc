@@ -7,7 +7,7 @@
 #include "executor/storage/bad_input.h"
 #include "planner/lowering/check_program.h"
 #include "planner/lowering/finish_step.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 

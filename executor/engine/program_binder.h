@@ -13,7 +13,7 @@
 #include "executor/engine/rank_state.h"
 #include "executor/transformer/layer.h"
 #include "planner/lowering/lowering_context.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "executor/device/stream.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec {
 

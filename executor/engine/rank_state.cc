@@ -7,8 +7,8 @@
 
 #include "executor/comm/communicator.h"
 #include "executor/data/random.h"
-#include "planner/spec/check.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::exec {
 namespace {

@@ -13,7 +13,7 @@
 #include "executor/optimizer/adamw.h"
 #include "planner/lowering/state_types.h"
 #include "planner/lowering/unit_pieces.h"
-#include "planner/spec/operand.h"
+#include "planner/spec/program/operand.h"
 
 namespace shardwise::exec {
 

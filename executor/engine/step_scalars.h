@@ -9,7 +9,7 @@
 #include "executor/kernels/cross_entropy.h"
 #include "executor/kernels/gradient_check.h"
 #include "executor/optimizer/adamw.h"
-#include "planner/cost/step_block.h"
+#include "planner/cost/memory/step_block.h"
 
 namespace shardwise::exec {
 

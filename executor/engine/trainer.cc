@@ -10,7 +10,7 @@
 #include "executor/engine/meetings.h"
 #include "executor/engine/prepare_compute.h"
 #include "planner/lowering/lower_to_run.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -13,7 +13,7 @@
 #include "executor/engine/gradient_checks.h"
 #include "executor/engine/program_binder.h"
 #include "executor/engine/step_scalars.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec {
 

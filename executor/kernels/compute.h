@@ -18,7 +18,7 @@
 #include "executor/kernels/rope.h"
 #include "executor/kernels/tensor_view.h"
 #include "executor/optimizer/adamw.h"
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
 
 namespace shardwise::exec {
 

@@ -5,7 +5,7 @@
 
 #include "executor/kernels/element.h"
 #include "executor/kernels/workers.h"
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
 
 namespace shardwise::exec {
 

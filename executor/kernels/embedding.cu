@@ -1,7 +1,7 @@
 #include "executor/kernels/cuda/chunks.h"
 #include "executor/kernels/cuda/divisor.h"
 #include "executor/kernels/cuda/embedding.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 
 namespace shardwise::exec::cuda {
 namespace {

@@ -15,8 +15,8 @@
 #include <mutex>
 #include <vector>
 
-#include "planner/spec/error.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/format.h"
 #else
 #define EIGEN_DONT_PARALLELIZE
 #include <Eigen/Core>

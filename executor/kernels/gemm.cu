@@ -1,6 +1,6 @@
 #include "executor/kernels/cuda/gelu_of.h"
 #include "executor/kernels/cuda/products.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 
 namespace shardwise::exec::cuda {
 namespace {

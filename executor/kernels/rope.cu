@@ -4,7 +4,7 @@
 #include "executor/kernels/cuda/chunks.h"
 #include "executor/kernels/cuda/divisor.h"
 #include "executor/kernels/cuda/operations.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec::cuda {
 namespace {

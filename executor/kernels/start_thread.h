@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 

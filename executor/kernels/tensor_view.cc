@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "executor/kernels/wide.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <type_traits>
 
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
 
 namespace shardwise::exec {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 
 #include "executor/kernels/element.h"
-#include "planner/spec/check.h"
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 

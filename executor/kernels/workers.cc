@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "executor/kernels/start_thread.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 

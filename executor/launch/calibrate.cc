@@ -18,14 +18,14 @@
 #include "executor/launch/process.h"
 #include "executor/launch/rank_processors.h"
 #include "executor/launch/together.h"
+#include "planner/command/number_flags.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
-#include "planner/spec/cluster_writer.h"
-#include "planner/spec/error.h"
-#include "planner/spec/format.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/number_flags.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/machine/cluster_writer.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::exec {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "planner/files/output_place.h"
 #include "planner/files/program.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "executor/comm/abort.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace CLI {
 class App;

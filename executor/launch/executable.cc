@@ -12,8 +12,8 @@
 #include "executor/weights/consistent_model.h"
 #include "planner/engines/executed.h"
 #include "planner/lowering/lower.h"
-#include "planner/spec/names.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise::exec {
 namespace {

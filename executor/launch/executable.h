@@ -1,7 +1,7 @@
 #pragma once
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "planner/files/trusted_file.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

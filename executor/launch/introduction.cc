@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/operation_memory.h"
-#include "planner/spec/format.h"
-#include "planner/spec/mesh.h"
+#include "planner/cost/layer/operation_memory.h"
+#include "planner/estimate/estimate.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::exec {
 namespace {

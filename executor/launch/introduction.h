@@ -6,7 +6,7 @@
 
 #include "executor/comm/world.h"
 #include "executor/engine/arena.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec {
 

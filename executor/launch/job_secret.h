@@ -2,7 +2,7 @@
 
 #include "executor/launch/launcher.h"
 #include "executor/launch/launcher_variables.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

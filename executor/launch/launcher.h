@@ -6,7 +6,7 @@
 
 #include "executor/comm/rendezvous.h"
 #include "executor/launch/launcher_variables.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

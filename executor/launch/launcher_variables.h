@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

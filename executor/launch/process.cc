@@ -16,7 +16,7 @@
 #include "executor/launch/command.h"
 #include "executor/launch/job_secret.h"
 #include "executor/storage/bad_input.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #ifdef SHARDWISE_WITH_MPI
 #include "executor/comm/mpi_world.h"
 #endif

@@ -5,7 +5,7 @@
 #include "executor/comm/abort.h"
 #include "executor/comm/world.h"
 #include "executor/launch/launcher.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -13,8 +13,8 @@
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
 #include "planner/recorded/metrics.h"
-#include "planner/spec/error.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::exec {
 

@@ -13,12 +13,12 @@
 #include "executor/launch/command.h"
 #include "executor/launch/gpu_library.h"
 #include "executor/launch/together.h"
-#include "planner/cost/estimate.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 #include "planner/engines/executed.h"
+#include "planner/estimate/estimate.h"
 #include "planner/search/cheapest_fix.h"
-#include "planner/spec/error.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::exec {
 namespace {

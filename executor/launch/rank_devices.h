@@ -7,8 +7,8 @@
 
 #include "executor/comm/world.h"
 #include "executor/device/gpu_platform.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

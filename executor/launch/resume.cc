@@ -19,7 +19,7 @@
 #include "executor/launch/command.h"
 #include "executor/storage/durable_file.h"
 #include "planner/lowering/lowering_context.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

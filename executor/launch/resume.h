@@ -8,8 +8,8 @@
 #include "executor/checkpoint/saved_checkpoint.h"
 #include "executor/launch/run_options.h"
 #include "executor/launch/together.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -32,10 +32,10 @@
 #include "executor/recorder/measured_report.h"
 #include "executor/recorder/measured_trace.h"
 #include "executor/weights/save_weights.h"
-#include "planner/cost/legality.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
-#include "planner/spec/report_json.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/report/report_json.h"
 
 namespace shardwise::exec {
 namespace {

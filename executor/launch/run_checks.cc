@@ -10,9 +10,9 @@
 #include "executor/launch/command.h"
 #include "executor/launch/executable.h"
 #include "executor/weights/save_weights.h"
-#include "planner/cost/legality.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
+#include "planner/legality/legality.h"
 
 namespace shardwise::exec {
 namespace {

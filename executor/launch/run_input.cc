@@ -10,9 +10,9 @@
 #include "executor/launch/command.h"
 #include "executor/tokenizer/tokenizer.h"
 #include "executor/weights/save_weights.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/regular_file.h"
-#include "planner/spec/sha256.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/json/regular_file.h"
+#include "planner/spec/text/sha256.h"
 
 namespace shardwise::exec {
 namespace {

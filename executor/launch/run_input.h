@@ -6,7 +6,7 @@
 #include "executor/data/token_sequences.h"
 #include "executor/launch/run_options.h"
 #include "executor/weights/hf_weights.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec {
 

@@ -13,9 +13,9 @@
 
 #include "executor/launch/command.h"
 #include "executor/launch/run.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/number_flags.h"
-#include "planner/spec/utf8.h"
+#include "planner/command/command_line.h"
+#include "planner/command/number_flags.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {

@@ -6,7 +6,7 @@
 #include "executor/engine/trainer.h"
 #include "executor/launch/rank_devices.h"
 #include "executor/storage/stored_tensor.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::exec {
 

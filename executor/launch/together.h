@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/comm/world.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -14,13 +14,13 @@
 #include "executor/launch/launcher.h"
 #include "executor/launch/process_limits.h"
 #include "executor/launch/rank_devices.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/command_words.h"
-#include "planner/spec/meant_flag.h"
-#include "planner/spec/nearest.h"
-#include "planner/spec/unknown_words.h"
-#include "planner/spec/utf8.h"
+#include "planner/command/command_line.h"
+#include "planner/command/command_words.h"
+#include "planner/command/unknown_words.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/text/meant_flag.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {

@@ -6,12 +6,12 @@
 #include <span>
 #include <utility>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/recorded/critical_path.h"
 #include "planner/recorded/rendezvous.h"
 #include "planner/recorded/stage_timeline.h"
 #include "planner/recorded/step_parts.h"
-#include "planner/spec/report_fields.h"
+#include "planner/spec/report/report_fields.h"
 
 namespace shardwise::exec {
 namespace {

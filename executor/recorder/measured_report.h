@@ -3,8 +3,8 @@
 #include <span>
 
 #include "executor/recorder/rank_record.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::exec {
 

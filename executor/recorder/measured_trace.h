@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "executor/recorder/rank_record.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec {
 

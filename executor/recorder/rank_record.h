@@ -7,9 +7,9 @@
 #include "executor/engine/arena.h"
 #include "executor/engine/program_runner.h"
 #include "planner/recorded/recorded_step.h"
-#include "planner/spec/ledger.h"
-#include "planner/spec/step_program.h"
-#include "planner/spec/units.h"
+#include "planner/spec/program/ledger.h"
+#include "planner/spec/program/step_program.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::exec {
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

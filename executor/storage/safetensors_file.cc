@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "executor/storage/file_descriptor.h"
 #include "executor/storage/safetensors_header.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/regular_file.h"
+#include "planner/spec/json/regular_file.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -10,9 +10,9 @@
 #include <set>
 #include <tuple>
 
-#include "planner/spec/check.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/units.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::exec {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/storage/stored_tensor.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <map>
 
-#include "planner/spec/check.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/regular_file.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/json/regular_file.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

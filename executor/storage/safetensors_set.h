@@ -11,7 +11,7 @@
 
 #include "executor/storage/safetensors_file.h"
 #include "executor/storage/safetensors_writer.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "executor/storage/safetensors_header.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "executor/tokenizer/normalizer.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise::exec {
 

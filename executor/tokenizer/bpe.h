@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise::exec {
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "planner/spec/check.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/tokenizer/regex.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise::exec {
 

@@ -4,7 +4,7 @@
 
 #include "executor/tokenizer/bpe.h"
 #include "executor/tokenizer/pre_tokenizer.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {

@@ -7,9 +7,9 @@
 #include <array>
 #include <optional>
 
-#include "planner/spec/check.h"
-#include "planner/spec/error.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {

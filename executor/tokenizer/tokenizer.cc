@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "planner/spec/error.h"
-#include "planner/spec/regular_file.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/json/regular_file.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {

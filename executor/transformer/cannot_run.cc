@@ -7,7 +7,7 @@
 
 #include "executor/kernels/attention.h"
 #include "executor/transformer/layer.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise::exec {
 namespace {

@@ -5,8 +5,8 @@
 #include "executor/transformer/block_layer.h"
 #include "executor/transformer/embedding_layer.h"
 #include "executor/transformer/head_layer.h"
-#include "planner/cost/operation_memory.h"
-#include "planner/spec/check.h"
+#include "planner/cost/layer/operation_memory.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

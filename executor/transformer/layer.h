@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "executor/kernels/compute.h"
-#include "planner/spec/dtype.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/model_spec.h"
+#include "planner/spec/machine/dtype.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise::exec {
 

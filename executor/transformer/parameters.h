@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise::exec {
 

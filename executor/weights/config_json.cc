@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/spec/check.h"
-#include "planner/spec/json_writer.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

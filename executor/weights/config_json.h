@@ -3,7 +3,7 @@
 #include <string>
 
 #include "executor/storage/stored_tensor.h"
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise::exec {
 

@@ -7,9 +7,9 @@
 
 #include "executor/weights/config_json.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -13,7 +13,7 @@
 #include "executor/kernels/element.h"
 #include "executor/storage/bad_input.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

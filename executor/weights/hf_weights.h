@@ -7,7 +7,7 @@
 
 #include "executor/engine/rank_state.h"
 #include "executor/storage/safetensors_set.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec {
 

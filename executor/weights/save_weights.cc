@@ -10,7 +10,7 @@
 #include "executor/storage/durable_file.h"
 #include "executor/storage/safetensors_set.h"
 #include "executor/weights/config_json.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -6,7 +6,7 @@
 #include "executor/comm/control_group.h"
 #include "executor/engine/rank_state.h"
 #include "executor/storage/stored_tensor.h"
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise::exec {
 

@@ -9,7 +9,7 @@
 #include "planner/files/atomic_file.h"
 #include "planner/files/program.h"
 #include "planner/files/trusted_file.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::view {
 

@@ -18,7 +18,7 @@
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
 #include "planner/files/program.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise::view {
 namespace {

@@ -8,9 +8,9 @@
 #include "gui/models/compared.h"
 #include "gui/models/file_kind.h"
 #include "gui/models/open_question.h"
-#include "planner/cost/legality.h"
+#include "planner/legality/legality.h"
 #include "planner/question/subject.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 #include "simulator/planning/asked_step.h"
 
 namespace shardwise::view {

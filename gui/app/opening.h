@@ -4,8 +4,8 @@
 
 #include "gui/app/options.h"
 #include "planner/files/output_place.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::view {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "gui/models/left_view.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/command_words.h"
-#include "planner/spec/number.h"
-#include "planner/spec/unknown_words.h"
+#include "planner/command/command_line.h"
+#include "planner/command/command_words.h"
+#include "planner/command/unknown_words.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::view {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "gui/app/shot.h"
 #include "gui/models/commands.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::view {
 namespace {

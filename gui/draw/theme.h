@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/table.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/text/table.h"
 #include "simulator/palette.h"
 
 namespace shardwise::view {

@@ -22,9 +22,9 @@
 #include "gui/models/timeline_model.h"
 #include "gui/models/trade_model.h"
 #include "gui/models/what_if_model.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::view {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "planner/search/break_even.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::view {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 
 namespace shardwise::view {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/nearest.h"
+#include "planner/spec/text/nearest.h"
 
 namespace shardwise::view {
 

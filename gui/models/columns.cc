@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 
-#include "planner/spec/format.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/report_names.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/report/report_names.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "gui/models/choices.h"
 #include "gui/models/command_groups.h"
-#include "planner/spec/nearest.h"
+#include "planner/spec/text/nearest.h"
 
 namespace shardwise::view {
 namespace {

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "gui/models/simulated.h"
-#include "planner/spec/format.h"
-#include "planner/spec/one_line.h"
-#include "planner/spec/report_fields.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/report/report_fields.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/one_line.h"
+#include "planner/spec/text/signed_format.h"
 #include "simulator/compare.h"
 #include "simulator/compare_words.h"
 #include "simulator/simulate.h"

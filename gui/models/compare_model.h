@@ -12,8 +12,8 @@
 #include "gui/models/memory_model.h"
 #include "gui/models/predictions.h"
 #include "planner/question/correction.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::view {
 

@@ -6,8 +6,8 @@
 
 #include "gui/models/file_kind.h"
 #include "gui/models/simulated.h"
-#include "planner/cost/legality.h"
-#include "planner/spec/report_json.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/report/report_json.h"
 #include "simulator/traces/compare_runs.h"
 #include "simulator/traces/trace_file.h"
 

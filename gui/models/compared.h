@@ -7,9 +7,9 @@
 #include <stop_token>
 #include <string>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/traces/traced_run.h"
 
 namespace shardwise::view {

@@ -12,12 +12,12 @@
 #include "gui/models/columns.h"
 #include "gui/models/panel_facts.h"
 #include "gui/models/summary_model.h"
-#include "planner/cost/explain.h"
+#include "planner/estimate/explain.h"
 #include "planner/question/field_texts.h"
-#include "planner/spec/format.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/names.h"
-#include "planner/spec/report_fields.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/report_fields.h"
+#include "planner/spec/text/format.h"
 #include "simulator/tiles.h"
 
 namespace shardwise::view {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "planner/score/published.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::view {
 

@@ -8,7 +8,7 @@
 
 #include "gui/models/columns.h"
 #include "planner/search/row_ranking.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 

@@ -10,9 +10,9 @@
 
 #include "gui/models/question_limits.h"
 #include "planner/score/published.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::view {
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "gui/models/locks.h"
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/search/explore.h"
 #include "planner/search/row_ranking.h"
-#include "planner/spec/one_line.h"
+#include "planner/spec/text/one_line.h"
 
 namespace shardwise::view {
 namespace {

@@ -11,8 +11,8 @@
 #include "gui/models/layout_row.h"
 #include "gui/models/question_limits.h"
 #include "planner/search/search_memory.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::view {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::view {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/error.h"
-#include "planner/spec/one_line.h"
+#include "planner/spec/text/diagnostic.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/one_line.h"
 
 namespace shardwise::view {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gui/models/choices.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::view {
 namespace {

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "planner/spec/python_json.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/json/python_json.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/utf8.h"
 #include "simulator/traces/trace_file.h"
 
 namespace shardwise::view {

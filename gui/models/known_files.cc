@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "planner/spec/one_line.h"
+#include "planner/spec/text/one_line.h"
 
 namespace shardwise::view {
 

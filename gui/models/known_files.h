@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "planner/files/output_place.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::view {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "gui/models/panel_places.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise::view {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gui/models/app_state.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::view {
 

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "gui/models/break_even_model.h"
-#include "planner/cost/gpu_hour_price.h"
+#include "planner/estimate/gpu_hour_price.h"
 #include "planner/search/lever.h"
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 #include "simulator/planning/simulated_steps.h"
 #include "simulator/simulate.h"
 

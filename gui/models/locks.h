@@ -4,7 +4,7 @@
 
 #include "gui/models/question_limits.h"
 #include "planner/search/search.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::view {
 

@@ -5,7 +5,7 @@
 
 #include "gui/models/compared.h"
 #include "gui/models/timeline_model.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::view {
 

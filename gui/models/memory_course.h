@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/units.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/text/units.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::view {

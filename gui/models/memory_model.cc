@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/step_memory.h"
+#include "planner/estimate/step_memory.h"
 #include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/layout.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::view {
 

@@ -8,8 +8,8 @@
 
 #include "gui/models/simulated.h"
 #include "planner/recorded/stage_timeline.h"
-#include "planner/spec/format.h"
-#include "planner/spec/group_axes.h"
+#include "planner/spec/plan/group_axes.h"
+#include "planner/spec/text/format.h"
 #include "simulator/links.h"
 #include "simulator/planning/simulated_steps.h"
 #include "simulator/rank_classes.h"

@@ -11,8 +11,8 @@
 #include "gui/models/mesh_model.h"
 #include "gui/models/predictions.h"
 #include "planner/search/priced_orders.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 #include "simulator/sent_bytes.h"
 
 namespace shardwise::view {

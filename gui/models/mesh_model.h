@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/mesh.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::view {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise::view {
 

@@ -7,7 +7,7 @@
 #include "gui/models/link_stretch.h"
 #include "gui/models/mesh_facts.h"
 #include "gui/models/mesh_model.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::view {
 

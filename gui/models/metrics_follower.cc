@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/error.h"
-#include "planner/spec/regular_file.h"
+#include "planner/spec/json/regular_file.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::view {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 
 namespace shardwise::view {
 

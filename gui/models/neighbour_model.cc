@@ -8,10 +8,10 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/search/search.h"
 #include "planner/search/single_changes.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/signed_format.h"
 
 namespace shardwise::view {
 namespace {

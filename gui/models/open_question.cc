@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/cost/legality.h"
-#include "planner/cost/loss_rows.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/subject.h"
 #include "planner/search/search.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/planning/question_of_plan.h"
 

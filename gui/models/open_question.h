@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/planning/asked_plan.h"
 #include "simulator/planning/plan_question.h"
 

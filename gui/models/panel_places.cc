@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "gui/models/left_view.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::view {
 namespace {

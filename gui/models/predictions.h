@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/question/correction.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::view {
 

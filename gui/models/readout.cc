@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gui/models/timeline_model.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::view {
 

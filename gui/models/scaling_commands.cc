@@ -4,8 +4,8 @@
 
 #include "gui/models/choices.h"
 #include "gui/models/command_groups.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/number.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::view {
 namespace {

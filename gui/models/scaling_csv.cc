@@ -5,7 +5,7 @@
 
 #include "gui/models/scaling_model.h"
 #include "gui/models/summary_model.h"
-#include "planner/spec/report_names.h"
+#include "planner/spec/report/report_names.h"
 
 namespace shardwise::view {
 namespace {

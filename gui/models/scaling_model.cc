@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "gui/models/summary_model.h"
-#include "planner/cost/legality.h"
+#include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/catalogue_summary.h"
 #include "planner/search/best_layout.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/format.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "planner/search/search_memory.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::view {
 

@@ -19,7 +19,7 @@
 #include "gui/models/simulated_rows.h"
 #include "gui/models/worker.h"
 #include "planner/search/search_memory.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::view {
 

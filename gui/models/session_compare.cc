@@ -6,7 +6,7 @@
 #include "gui/models/compare_model.h"
 #include "gui/models/session.h"
 #include "planner/question/subject.h"
-#include "planner/spec/one_line.h"
+#include "planner/spec/text/one_line.h"
 
 namespace shardwise::view {
 

@@ -7,7 +7,7 @@
 #include "gui/models/left_view.h"
 #include "gui/models/open_question.h"
 #include "gui/models/session.h"
-#include "planner/cost/legality.h"
+#include "planner/legality/legality.h"
 
 namespace shardwise::view {
 

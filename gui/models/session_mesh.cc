@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "gui/models/session.h"
-#include "planner/cost/legality.h"
+#include "planner/legality/legality.h"
 #include "planner/search/best_layout.h"
-#include "planner/spec/one_line.h"
+#include "planner/spec/text/one_line.h"
 
 namespace shardwise::view {
 

@@ -6,8 +6,8 @@
 
 #include "gui/models/choices.h"
 #include "gui/models/session.h"
-#include "planner/cost/legality.h"
-#include "planner/spec/one_line.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/text/one_line.h"
 #include "simulator/planning/contenders.h"
 
 namespace shardwise::view {

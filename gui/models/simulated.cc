@@ -1,6 +1,6 @@
 #include "gui/models/simulated.h"
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::view {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 #include "simulator/planning/simulated_steps.h"
 
 namespace shardwise::view {

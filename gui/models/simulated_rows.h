@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gui/models/layout_row.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::view {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <vector>
 
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 
 namespace shardwise::view {
 

@@ -5,15 +5,15 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/legality.h"
-#include "planner/cost/loss_rows.h"
-#include "planner/cost/usual_kernels.h"
+#include "planner/cost/software/usual_kernels.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/asked_engines.h"
 #include "planner/question/asked_layout.h"
 #include "planner/question/subject.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise::view {
 namespace {

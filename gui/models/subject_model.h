@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::view {
 

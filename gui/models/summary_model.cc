@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
-#include "planner/spec/format.h"
-#include "planner/spec/names.h"
-#include "planner/spec/signed_format.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
+#include "planner/spec/text/utf8.h"
 #include "simulator/tiles.h"
 
 namespace shardwise::view {

@@ -8,9 +8,9 @@
 #include "gui/models/compared.h"
 #include "gui/models/metrics_state.h"
 #include "planner/score/published.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
-#include "planner/spec/table.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::view {
 

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "gui/models/simulated.h"
-#include "planner/cost/collective.h"
+#include "planner/cost/collectives/collective.h"
 #include "planner/lowering/price.h"
 #include "planner/recorded/critical_path.h"
-#include "planner/spec/format.h"
-#include "planner/spec/mesh.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/text/format.h"
 #include "simulator/planning/simulated_steps.h"
 #include "simulator/step_report.h"
 #include "simulator/timeline_ticks.h"

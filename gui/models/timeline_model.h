@@ -12,8 +12,8 @@
 #include "gui/models/lane.h"
 #include "gui/models/memory_course.h"
 #include "gui/models/timeline_view.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::view {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::view {
 

@@ -9,7 +9,7 @@
 #include "gui/models/choices.h"
 #include "gui/models/command_groups.h"
 #include "gui/models/stretch_model.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::view {
 namespace {

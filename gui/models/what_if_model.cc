@@ -8,17 +8,17 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/cost/gathers_once.h"
-#include "planner/cost/gpu_hour_price.h"
-#include "planner/cost/legality.h"
+#include "planner/estimate/gpu_hour_price.h"
+#include "planner/legality/legality.h"
 #include "planner/question/field_values.h"
+#include "planner/schedule/gathers_once.h"
 #include "planner/search/space.h"
 #include "planner/search/why_not.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/format.h"
-#include "planner/spec/names.h"
-#include "planner/spec/number.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::view {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::view {
 

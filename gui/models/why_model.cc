@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "gui/models/memory_model.h"
-#include "planner/spec/format.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/report_fields.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/report_fields.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

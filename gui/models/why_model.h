@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise::view {
 

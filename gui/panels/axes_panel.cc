@@ -6,7 +6,7 @@
 
 #include "gui/models/compare_model.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 

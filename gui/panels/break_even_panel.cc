@@ -11,7 +11,7 @@
 #include "gui/models/break_even_model.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/plot.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

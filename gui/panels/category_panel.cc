@@ -6,7 +6,7 @@
 
 #include "gui/models/memory_model.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/memory_unit.h"
+#include "planner/spec/text/memory_unit.h"
 
 namespace shardwise::view {
 

@@ -7,8 +7,8 @@
 #include "gui/models/calibration_words.h"
 #include "gui/models/compare_model.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 
 namespace shardwise::view {
 namespace {

@@ -10,7 +10,7 @@
 #include "gui/models/memory_course.h"
 #include "gui/models/timeline_model.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 #include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {

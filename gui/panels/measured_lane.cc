@@ -10,7 +10,7 @@
 
 #include "gui/models/measured_lanes.h"
 #include "gui/panels/timeline_drawing.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

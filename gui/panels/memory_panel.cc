@@ -10,8 +10,8 @@
 #include "gui/models/compare_model.h"
 #include "gui/models/memory_model.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
-#include "planner/spec/memory_unit.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/memory_unit.h"
 #include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {

@@ -7,8 +7,8 @@
 
 #include "gui/models/mesh_state.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "gui/models/mesh_state.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
-#include "planner/spec/names.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 
 namespace shardwise::view {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <string>
 
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 

@@ -11,7 +11,7 @@
 #include "gui/models/summary_model.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/plot.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 void draw_scaling_table(Ui& ui) {

@@ -7,7 +7,7 @@
 #include "gui/models/readout.h"
 #include "gui/models/stretch_model.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 #include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {

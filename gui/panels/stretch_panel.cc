@@ -7,7 +7,7 @@
 
 #include "gui/models/mesh_state.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

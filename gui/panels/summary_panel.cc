@@ -9,7 +9,7 @@
 #include "gui/models/explain_model.h"
 #include "gui/models/summary_model.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 #include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {

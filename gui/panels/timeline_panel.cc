@@ -15,7 +15,7 @@
 #include "gui/panels/panels.h"
 #include "gui/panels/timeline_drawing.h"
 #include "gui/panels/timeline_input.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 #include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {

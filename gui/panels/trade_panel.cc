@@ -16,7 +16,7 @@
 #include "gui/models/what_if_model.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/plot.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::view {
 namespace {

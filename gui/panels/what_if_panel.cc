@@ -9,7 +9,7 @@
 #include "gui/models/explore_model.h"
 #include "gui/models/question_limits.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::view {
 namespace {

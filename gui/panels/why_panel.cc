@@ -6,8 +6,8 @@
 #include "gui/models/summary_model.h"
 #include "gui/models/why_model.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 
 namespace shardwise::view {
 namespace {

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/engine_profile.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/engine_profile.h"
 
 namespace shardwise {
 

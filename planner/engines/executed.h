@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/cluster_spec.h"
+#include "planner/spec/machine/cluster_spec.h"
 
 namespace shardwise {
 

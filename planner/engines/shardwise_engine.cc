@@ -1,5 +1,5 @@
 #include "planner/engines/engines.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "planner/export/yaml_scalar.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/number.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

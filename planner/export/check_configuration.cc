@@ -14,10 +14,10 @@
 #include "planner/export/import_plan.h"
 #include "planner/export/rule_values.h"
 #include "planner/export/settings_of.h"
-#include "planner/spec/meant_flag.h"
-#include "planner/spec/nearest.h"
-#include "planner/spec/number.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/meant_flag.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -7,8 +7,8 @@
 #include "planner/export/configuration.h"
 #include "planner/export/framework.h"
 #include "planner/export/settings_of.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "planner/export/settings_of.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/nearest.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -13,7 +13,7 @@
 #include "planner/export/accelerate_flags.h"
 #include "planner/export/yaml_scalar.h"
 #include "planner/question/plan_texts.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

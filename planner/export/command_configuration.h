@@ -5,7 +5,7 @@
 #include "planner/export/configuration.h"
 #include "planner/export/launcher.h"
 #include "planner/export/shell_text.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

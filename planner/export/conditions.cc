@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 

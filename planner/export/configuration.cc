@@ -17,9 +17,9 @@
 #include "planner/export/shell_text.h"
 #include "planner/export/yaml_text.h"
 #include "planner/question/plan_texts.h"
-#include "planner/spec/number.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

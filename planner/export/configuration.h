@@ -8,8 +8,8 @@
 
 #include "planner/export/framework.h"
 #include "planner/export/launcher.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/number.h"
-#include "planner/spec/split.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/split.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -12,9 +12,9 @@
 #include "planner/export/plan_comparison.h"
 #include "planner/export/plan_facts.h"
 #include "planner/export/write_configuration.h"
-#include "planner/spec/format.h"
-#include "planner/spec/split.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/split.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

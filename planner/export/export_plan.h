@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "planner/export/framework.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "planner/export/conditions.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise {
 

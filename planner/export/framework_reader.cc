@@ -7,14 +7,14 @@
 #include <array>
 #include <string_view>
 
-#include "planner/cost/refusals.h"
 #include "planner/export/setting_values.h"
+#include "planner/legality/refusals.h"
 #include "planner/question/flags.h"
 #include "planner/question/plan_texts.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/nearest.h"
-#include "planner/spec/number.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

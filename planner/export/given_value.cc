@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "planner/export/setting_values.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "planner/export/configuration.h"
 #include "planner/export/framework.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/number.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -11,7 +11,7 @@
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
 #include "planner/question/plan_texts.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

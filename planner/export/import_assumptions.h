@@ -6,8 +6,8 @@
 #include "planner/export/import_plan.h"
 #include "planner/export/settings_of.h"
 #include "planner/question/subject.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

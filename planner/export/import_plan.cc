@@ -16,10 +16,10 @@
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
 #include "planner/question/plan_texts.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/number.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

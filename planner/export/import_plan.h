@@ -8,9 +8,9 @@
 #include "planner/export/settings_of.h"
 #include "planner/question/asked_layout.h"
 #include "planner/question/subject.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

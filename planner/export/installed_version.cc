@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/number.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

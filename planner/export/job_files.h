@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "planner/export/configuration.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -13,8 +13,8 @@
 
 #include "planner/export/other_words.h"
 #include "planner/export/setting_values.h"
-#include "planner/spec/json_line.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/json/json_line.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -5,9 +5,9 @@
 #include "planner/export/configuration.h"
 #include "planner/export/framework.h"
 #include "planner/export/settings_of.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/kept_settings.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/kept_settings.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

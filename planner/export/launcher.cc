@@ -11,9 +11,9 @@
 
 #include "planner/export/accelerate_flags.h"
 #include "planner/export/deepspeed_ranks.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/number.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

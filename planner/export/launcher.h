@@ -10,7 +10,7 @@
 #include "planner/export/host_file.h"
 #include "planner/export/launcher_flags.h"
 #include "planner/export/shell_text.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

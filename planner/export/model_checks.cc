@@ -8,14 +8,14 @@
 #include <string>
 #include <utility>
 
-#include "planner/cost/collective.h"
-#include "planner/cost/usual_kernels.h"
+#include "planner/cost/collectives/collective.h"
+#include "planner/cost/software/usual_kernels.h"
 #include "planner/export/plan_comparison.h"
-#include "planner/spec/dtype.h"
-#include "planner/spec/format.h"
-#include "planner/spec/mesh.h"
-#include "planner/spec/names.h"
-#include "planner/spec/number.h"
+#include "planner/spec/machine/dtype.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

@@ -6,7 +6,7 @@
 #include "planner/export/check_configuration.h"
 #include "planner/export/framework.h"
 #include "planner/export/settings_of.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/export/plan_facts.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "planner/export/conditions.h"
 #include "planner/export/framework.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise {
 

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
-#include "planner/cost/legality.h"
 #include "planner/export/export_plan.h"
+#include "planner/legality/legality.h"
 #include "planner/search/search.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 namespace {

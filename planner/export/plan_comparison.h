@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/export/check_configuration.h"
 #include "planner/export/framework.h"
 #include "planner/export/settings_of.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise {
 

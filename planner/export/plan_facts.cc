@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/legality.h"
-#include "planner/cost/recompute_modules.h"
+#include "planner/cost/layer/recompute_modules.h"
 #include "planner/engines/engines.h"
 #include "planner/export/stage_layout.h"
+#include "planner/legality/legality.h"
 #include "planner/question/flags.h"
 #include "planner/question/plan_texts.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "planner/export/conditions.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

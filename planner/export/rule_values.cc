@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "planner/export/import_plan.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/number.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

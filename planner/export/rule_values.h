@@ -5,7 +5,7 @@
 
 #include "planner/export/framework.h"
 #include "planner/export/settings_of.h"
-#include "planner/spec/cluster_spec.h"
+#include "planner/spec/machine/cluster_spec.h"
 
 namespace shardwise {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

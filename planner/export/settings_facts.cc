@@ -10,8 +10,8 @@
 #include "planner/export/import_plan.h"
 #include "planner/export/setting_values.h"
 #include "planner/export/stage_layout.h"
-#include "planner/spec/number.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

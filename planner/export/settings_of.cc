@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "planner/export/given_value.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

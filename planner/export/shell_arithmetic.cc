@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "planner/export/shell_variables.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

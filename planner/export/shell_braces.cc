@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "planner/export/shell_text.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

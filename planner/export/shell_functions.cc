@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "planner/export/shell_reader.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 

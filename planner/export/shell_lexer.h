@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "planner/export/shell_text.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

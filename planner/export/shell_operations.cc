@@ -6,7 +6,7 @@
 #include "planner/export/shell_arithmetic.h"
 #include "planner/export/shell_patterns.h"
 #include "planner/export/shell_variables.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

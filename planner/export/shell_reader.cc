@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "planner/export/slurm_variables.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

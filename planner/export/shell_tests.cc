@@ -5,7 +5,7 @@
 #include <string>
 
 #include "planner/export/shell_patterns.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "planner/export/shell_reader.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

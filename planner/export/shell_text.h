@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

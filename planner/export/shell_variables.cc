@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "planner/export/shell_braces.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "planner/export/launcher_flags.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/number.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/stages.h"
-#include "planner/spec/number.h"
-#include "planner/spec/schedule_facts.h"
-#include "planner/spec/split.h"
-#include "planner/spec/utf8.h"
+#include "planner/schedule/stages.h"
+#include "planner/spec/plan/schedule_facts.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/split.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

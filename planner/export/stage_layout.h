@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise {
 

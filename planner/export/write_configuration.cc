@@ -13,12 +13,12 @@
 #include <utility>
 
 #include "planner/question/flags.h"
-#include "planner/spec/check.h"
-#include "planner/spec/json_line.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/number.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/split.h"
+#include "planner/spec/json/json_line.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/split.h"
 
 namespace shardwise {
 namespace {

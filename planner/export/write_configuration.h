@@ -5,7 +5,7 @@
 
 #include "planner/export/export_plan.h"
 #include "planner/export/framework.h"
-#include "planner/spec/kept_settings.h"
+#include "planner/spec/plan/kept_settings.h"
 
 namespace shardwise {
 

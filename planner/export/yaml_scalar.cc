@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 
-#include "planner/spec/number.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise {
 

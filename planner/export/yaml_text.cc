@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "planner/export/yaml_scalar.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

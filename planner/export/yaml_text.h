@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

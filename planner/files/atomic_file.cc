@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "planner/files/output_place.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/spec/regular_file.h"
+#include "planner/spec/json/regular_file.h"
 
 namespace shardwise {
 

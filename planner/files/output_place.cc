@@ -14,8 +14,8 @@
 #include <system_error>
 #include <utility>
 
-#include "planner/spec/error.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

@@ -19,7 +19,7 @@
 #include <string>
 #include <system_error>
 
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

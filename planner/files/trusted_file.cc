@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

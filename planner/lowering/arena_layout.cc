@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/spec/check.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 namespace {

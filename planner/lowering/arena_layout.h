@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/lowering/stage_builder.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise {
 

@@ -1,8 +1,8 @@
 #include "planner/lowering/arena_slots.h"
 
-#include "planner/cost/unit_room.h"
+#include "planner/cost/memory/unit_room.h"
 #include "planner/lowering/unit_work.h"
-#include "planner/spec/engine_profile.h"
+#include "planner/spec/plan/engine_profile.h"
 
 namespace shardwise {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/cost/arena_buffers.h"
+#include "planner/cost/memory/arena_buffers.h"
 #include "planner/lowering/data_parallel_schedule.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/lowering/stage_builder.h"

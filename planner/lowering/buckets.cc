@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "planner/cost/bucket_rules.h"
-#include "planner/cost/root_buckets.h"
-#include "planner/cost/token_table.h"
+#include "planner/cost/layer/token_table.h"
+#include "planner/cost/memory/bucket_rules.h"
+#include "planner/cost/memory/root_buckets.h"
 #include "planner/lowering/unit_work.h"
 
 namespace shardwise {

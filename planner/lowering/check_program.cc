@@ -13,7 +13,7 @@
 #include "planner/lowering/check_operands.h"
 #include "planner/lowering/check_touches.h"
 #include "planner/lowering/stage_builder.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/cost/pipeline_slots.h"
 #include "planner/lowering/lower.h"
+#include "planner/schedule/pipeline_slots.h"
 
 namespace shardwise {
 namespace {

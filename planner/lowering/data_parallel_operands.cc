@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/gathers_once.h"
 #include "planner/lowering/pass_operands.h"
 #include "planner/lowering/step_operands.h"
-#include "planner/spec/check.h"
+#include "planner/schedule/gathers_once.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 namespace {

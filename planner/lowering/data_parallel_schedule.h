@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "planner/cost/schedule.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/lowering/stage_builder.h"
+#include "planner/schedule/schedule.h"
 
 namespace shardwise {
 

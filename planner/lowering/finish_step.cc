@@ -3,8 +3,8 @@
 #include <cmath>
 #include <utility>
 
-#include "planner/cost/optimizer_time.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/cost/step/optimizer_time.h"
+#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise {
 namespace {

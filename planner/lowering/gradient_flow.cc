@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/cost/pipeline_times.h"
+#include "planner/cost/step/pipeline_times.h"
 #include "planner/lowering/layer_items.h"
 
 namespace shardwise {

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/program/step_program.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

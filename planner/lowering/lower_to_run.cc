@@ -3,7 +3,7 @@
 #include "planner/lowering/data_parallel_operands.h"
 #include "planner/lowering/operand_writer.h"
 #include "planner/lowering/stage_lowering.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 

@@ -7,7 +7,7 @@
 #include "planner/lowering/lower.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/lowering/unit_pieces.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/cost/data_parallel_moves.h"
-#include "planner/cost/stage_times.h"
-#include "planner/cost/token_table.h"
+#include "planner/cost/layer/token_table.h"
+#include "planner/cost/step/data_parallel_moves.h"
+#include "planner/cost/step/stage_times.h"
 #include "planner/lowering/layer_items.h"
-#include "planner/spec/check.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/schedule_facts.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 namespace {

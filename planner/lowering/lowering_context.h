@@ -3,15 +3,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/cost/layer_memory.h"
-#include "planner/cost/layer_time.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/stages.h"
-#include "planner/cost/state_bytes.h"
-#include "planner/cost/time_rules.h"
-#include "planner/spec/placement.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/step_program.h"
+#include "planner/cost/layer/layer_memory.h"
+#include "planner/cost/layer/layer_time.h"
+#include "planner/cost/memory/memory.h"
+#include "planner/cost/memory/state_bytes.h"
+#include "planner/cost/software/time_rules.h"
+#include "planner/schedule/stages.h"
+#include "planner/spec/plan/placement.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise {
 

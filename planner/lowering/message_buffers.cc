@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 

@@ -9,8 +9,8 @@
 namespace shardwise {
 
 /// Buffers of a planned arena for what a stage receives and sends: some for each neighbour and
-/// direction (message_slots of planner/cost/message_slots.h), which messages take turns with, there
-/// as long as the stage's passes run. Engines without an arena have none.
+/// direction (message_slots of planner/schedule/message_slots.h), which messages take turns with,
+/// there as long as the stage's passes run. Engines without an arena have none.
 ///
 /// A neighbour's messages of one direction are read in the order in which they come, under every
 /// schedule, so turns never make a message wait for one behind it.

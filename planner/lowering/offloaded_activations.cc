@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "planner/spec/engine_profile.h"
+#include "planner/spec/plan/engine_profile.h"
 
 namespace shardwise {
 

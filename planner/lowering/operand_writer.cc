@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 
 namespace shardwise {
 namespace {

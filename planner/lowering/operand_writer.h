@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/stage_buffers.h"
-#include "planner/cost/step_block.h"
+#include "planner/cost/memory/stage_buffers.h"
+#include "planner/cost/memory/step_block.h"
 #include "planner/lowering/lower_to_run.h"
 #include "planner/lowering/run_buffers.h"
 #include "planner/lowering/state_types.h"

@@ -1,7 +1,7 @@
 #include "planner/lowering/parameter_gathers.h"
 
-#include "planner/cost/gathers_once.h"
-#include "planner/cost/stage_buffers.h"
+#include "planner/cost/memory/stage_buffers.h"
+#include "planner/schedule/gathers_once.h"
 
 namespace shardwise {
 namespace {

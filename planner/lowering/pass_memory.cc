@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/cost/root_unit.h"
-#include "planner/cost/stage_buffers.h"
-#include "planner/cost/stage_moments.h"
-#include "planner/cost/stage_residents.h"
-#include "planner/spec/engine_profile.h"
+#include "planner/cost/layer/root_unit.h"
+#include "planner/cost/memory/stage_buffers.h"
+#include "planner/cost/memory/stage_moments.h"
+#include "planner/cost/memory/stage_residents.h"
+#include "planner/spec/plan/engine_profile.h"
 
 namespace shardwise {
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <utility>
 
-#include "planner/cost/collective.h"
-#include "planner/cost/collective_table.h"
-#include "planner/cost/compute.h"
-#include "planner/cost/layer_pricer.h"
-#include "planner/cost/pipeline_times.h"
-#include "planner/cost/time_rules.h"
-#include "planner/spec/check.h"
+#include "planner/cost/collectives/collective.h"
+#include "planner/cost/collectives/collective_table.h"
+#include "planner/cost/kernels/compute.h"
+#include "planner/cost/layer/layer_pricer.h"
+#include "planner/cost/software/time_rules.h"
+#include "planner/cost/step/pipeline_times.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 namespace {

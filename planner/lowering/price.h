@@ -2,11 +2,11 @@
 
 #include <vector>
 
-#include "planner/cost/layer_time.h"
-#include "planner/spec/mesh.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/step_program.h"
-#include "planner/spec/units.h"
+#include "planner/cost/layer/layer_time.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/program/step_program.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 

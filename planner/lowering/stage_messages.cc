@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "planner/cost/message_slots.h"
-#include "planner/cost/stage_moments.h"
-#include "planner/spec/check.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/cost/memory/stage_moments.h"
+#include "planner/schedule/message_slots.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/schedule_facts.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/cost/schedule.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/lowering/message_buffers.h"
 #include "planner/lowering/stage_builder.h"
+#include "planner/schedule/schedule.h"
 
 namespace shardwise {
 

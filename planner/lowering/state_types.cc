@@ -1,6 +1,6 @@
 #include "planner/lowering/state_types.h"
 
-#include "planner/cost/state_bytes.h"
+#include "planner/cost/memory/state_bytes.h"
 
 namespace shardwise {
 namespace {

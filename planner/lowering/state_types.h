@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "planner/lowering/lowering_context.h"
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
 
 namespace shardwise {
 

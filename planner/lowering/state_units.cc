@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <array>
 
-#include "planner/cost/bucket_rules.h"
-#include "planner/cost/registered_tensors.h"
-#include "planner/cost/root_buckets.h"
-#include "planner/cost/root_unit.h"
-#include "planner/cost/state_bytes.h"
+#include "planner/cost/layer/registered_tensors.h"
+#include "planner/cost/layer/root_unit.h"
+#include "planner/cost/memory/bucket_rules.h"
+#include "planner/cost/memory/root_buckets.h"
+#include "planner/cost/memory/state_bytes.h"
 #include "planner/lowering/buckets.h"
-#include "planner/spec/check.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "planner/lowering/state_units.h"
-#include "planner/spec/placement.h"
+#include "planner/spec/plan/placement.h"
 
 namespace shardwise {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/root_unit.h"
-#include "planner/cost/stage_buffers.h"
+#include "planner/cost/layer/root_unit.h"
+#include "planner/cost/memory/stage_buffers.h"
 
 namespace shardwise {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "planner/cost/data_parallel_moves.h"
-#include "planner/cost/token_table.h"
+#include "planner/cost/layer/token_table.h"
+#include "planner/cost/step/data_parallel_moves.h"
 
 namespace shardwise {
 

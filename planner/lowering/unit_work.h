@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/unit_elements.h"
+#include "planner/cost/memory/unit_elements.h"
 #include "planner/lowering/buckets.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/lowering/stage_builder.h"

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/root_unit.h"
-#include "planner/cost/stage_buffers.h"
+#include "planner/cost/layer/root_unit.h"
+#include "planner/cost/memory/stage_buffers.h"
 #include "planner/lowering/buckets.h"
 #include "planner/lowering/data_parallel_schedule.h"
 #include "planner/lowering/fp32_sums.h"

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "planner/model/transformer_config.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

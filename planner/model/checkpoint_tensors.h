@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise {
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <utility>
 
-#include "planner/spec/nearest.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "planner/model/check_config.h"
 #include "planner/model/transformer_config.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise {
 

@@ -2,7 +2,7 @@
 #include <string_view>
 
 #include "planner/model/families.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

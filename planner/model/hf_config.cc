@@ -11,10 +11,10 @@
 #include "planner/model/families.h"
 #include "planner/model/hub_cache.h"
 #include "planner/model/model_sources.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/python_json.h"
-#include "planner/spec/regular_file.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/json/python_json.h"
+#include "planner/spec/json/regular_file.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 
@@ -36,8 +36,8 @@ Result<ModelSpec> read_model(const JsonValue& config, const std::string& file,
 /// read_json, then read_model. The model is called as the file.
 Result<ModelSpec> read_model_file(const std::filesystem::path& path);
 
-/// The model that `--model` names: a path or a catalogue entry (planner/spec/catalogue.h), or the
-/// repository on Hugging Face that an entry was published in ("meta-llama/Llama-3.1-8B"). The
+/// The model that `--model` names: a path or a catalogue entry (planner/spec/json/catalogue.h), or
+/// the repository on Hugging Face that an entry was published in ("meta-llama/Llama-3.1-8B"). The
 /// source of a catalogue entry is known: ModelSpec::source.
 Result<ReadModel> load_model_and_keys(const std::string& name_or_path);
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise {
 namespace {

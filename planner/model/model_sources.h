@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/spec/catalogue.h"
+#include "planner/spec/json/catalogue.h"
 
 namespace shardwise {
 

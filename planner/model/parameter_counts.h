@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "planner/model/parameter_counts.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "planner/spec/model_spec.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/report/report_json.h"
 
 namespace shardwise {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planner/model/checkpoint_names.h"
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise {
 

@@ -9,7 +9,7 @@
 #include "planner/question/idle_flags.h"
 #include "planner/question/refused_flags.h"
 #include "planner/search/cheapest_fix.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 
 namespace shardwise {
 namespace {

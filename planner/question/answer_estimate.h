@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/question/asked_layout.h"
 #include "planner/question/subject.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

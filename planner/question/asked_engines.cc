@@ -7,8 +7,8 @@
 
 #include "planner/engines/engines.h"
 #include "planner/question/flags.h"
-#include "planner/spec/nearest.h"
-#include "planner/spec/split.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/split.h"
 
 namespace shardwise {
 

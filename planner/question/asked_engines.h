@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/engine_profile.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

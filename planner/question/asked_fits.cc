@@ -14,7 +14,7 @@
 #include "planner/question/named_gpu.h"
 #include "planner/search/cheapest_fix.h"
 #include "planner/search/single_changes.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "planner/question/answer_estimate.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

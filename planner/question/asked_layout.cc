@@ -7,18 +7,18 @@
 #include <numeric>
 #include <utility>
 
-#include "planner/cost/bucket_rules.h"
-#include "planner/cost/gathers_once.h"
-#include "planner/cost/legality.h"
-#include "planner/cost/loss_rows.h"
-#include "planner/cost/recompute_modules.h"
+#include "planner/cost/layer/recompute_modules.h"
+#include "planner/cost/memory/bucket_rules.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/legality/legality.h"
 #include "planner/question/flags.h"
+#include "planner/schedule/gathers_once.h"
 #include "planner/search/default_batch.h"
 #include "planner/search/search.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/format.h"
-#include "planner/spec/names.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 namespace {

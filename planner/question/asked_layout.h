@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "planner/question/subject.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/layout.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -11,9 +11,9 @@
 #include "planner/model/hf_config.h"
 #include "planner/question/flags.h"
 #include "planner/question/named_gpu.h"
-#include "planner/spec/format.h"
-#include "planner/spec/number.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

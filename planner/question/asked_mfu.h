@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "planner/question/mfu_conventions.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/gpu_spec.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/report.h"
+#include "planner/spec/machine/gpu_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

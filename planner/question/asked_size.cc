@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <utility>
 
-#include "planner/cost/flops.h"
+#include "planner/cost/kernels/flops.h"
 #include "planner/model/parameter_words.h"
 #include "planner/search/default_batch.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "planner/question/subject.h"
 #include "planner/search/sizing.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/report.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

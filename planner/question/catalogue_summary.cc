@@ -6,17 +6,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/cost/gpu_hour_price.h"
 #include "planner/engines/engines.h"
 #include "planner/engines/executed.h"
+#include "planner/estimate/gpu_hour_price.h"
 #include "planner/model/hf_config.h"
 #include "planner/model/parameter_counts.h"
 #include "planner/model/parameter_words.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/collective_reader.h"
-#include "planner/spec/format.h"
-#include "planner/spec/gpu_reader.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/machine/collective_reader.h"
+#include "planner/spec/machine/gpu_reader.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 namespace {

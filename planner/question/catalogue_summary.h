@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

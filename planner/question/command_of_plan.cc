@@ -10,7 +10,7 @@
 #include "planner/question/flags.h"
 #include "planner/question/plan_texts.h"
 #include "planner/question/subject.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "planner/question/answer_estimate.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -4,12 +4,12 @@
 
 #include <utility>
 
-#include "planner/cost/anchor.h"
-#include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/problems_in_file.h"
-#include "planner/spec/reader.h"
+#include "planner/estimate/anchor.h"
+#include "planner/estimate/estimate.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/problems_in_file.h"
 
 namespace shardwise {
 

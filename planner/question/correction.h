@@ -3,8 +3,8 @@
 #include <string>
 
 #include "planner/question/subject.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -2,10 +2,10 @@
 
 #include <array>
 
-#include "planner/spec/fields.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/json/fields.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
 

@@ -5,9 +5,9 @@
 #include <cstddef>
 
 #include "planner/question/flags.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/split.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/split.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 

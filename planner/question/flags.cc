@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 

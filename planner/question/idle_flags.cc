@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/question/flags.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 
 namespace shardwise {
 namespace {

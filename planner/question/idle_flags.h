@@ -5,7 +5,7 @@
 
 #include "planner/question/asked_layout.h"
 #include "planner/question/subject.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/names.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
 namespace {

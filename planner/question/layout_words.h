@@ -3,7 +3,7 @@
 #include <string>
 
 #include "planner/question/field_values.h"
-#include "planner/spec/layout.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise {
 

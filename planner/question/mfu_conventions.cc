@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "planner/cost/flops.h"
+#include "planner/cost/kernels/flops.h"
 #include "planner/model/parameter_counts.h"
 
 namespace shardwise {

@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/job_spec.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

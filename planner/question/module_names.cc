@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/recompute_modules.h"
+#include "planner/cost/layer/recompute_modules.h"
 #include "planner/question/flags.h"
 
 namespace shardwise {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "planner/question/subject.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

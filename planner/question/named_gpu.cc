@@ -7,8 +7,8 @@
 
 #include "planner/question/catalogue_summary.h"
 #include "planner/score/row_cluster.h"
-#include "planner/spec/gpu_reader.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/machine/gpu_reader.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/gpu_spec.h"
-#include "planner/spec/report.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/machine/gpu_spec.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -8,12 +8,12 @@
 #include <iterator>
 #include <utility>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
+#include "planner/estimate/estimate.h"
+#include "planner/legality/legality.h"
 #include "planner/question/plan_texts.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
 namespace {

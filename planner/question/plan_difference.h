@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

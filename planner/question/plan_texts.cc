@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "planner/question/flags.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/number.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/split.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/split.h"
 
 namespace shardwise {
 

@@ -3,10 +3,10 @@
 #include <map>
 #include <string>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

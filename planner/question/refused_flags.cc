@@ -3,10 +3,10 @@
 #include <map>
 #include <string>
 
-#include "planner/cost/bucket_rules.h"
-#include "planner/cost/refusals.h"
+#include "planner/cost/memory/bucket_rules.h"
+#include "planner/legality/refusals.h"
 #include "planner/question/flags.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise {
 namespace {

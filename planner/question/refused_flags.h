@@ -2,7 +2,7 @@
 
 #include "planner/question/asked_layout.h"
 #include "planner/question/subject.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "planner/cost/legality.h"
-#include "planner/cost/loss_rows.h"
-#include "planner/cost/usual_kernels.h"
+#include "planner/cost/software/usual_kernels.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/asked_engines.h"
 #include "planner/question/field_values.h"
@@ -19,12 +19,12 @@
 #include "planner/question/module_names.h"
 #include "planner/question/named_gpu.h"
 #include "planner/question/plan_texts.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/curve_sources.h"
-#include "planner/spec/format.h"
-#include "planner/spec/number.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/report/curve_sources.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise {
 namespace {

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/report.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planner/recorded/recorded_step.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/diagnostic.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

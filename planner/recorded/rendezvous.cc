@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 namespace {

@@ -3,8 +3,8 @@
 #include <span>
 
 #include "planner/recorded/recorded_step.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/mesh.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/mesh.h"
 
 namespace shardwise {
 

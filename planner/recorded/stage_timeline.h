@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/recorded/recorded_step.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

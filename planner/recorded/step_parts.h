@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "planner/recorded/recorded_step.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

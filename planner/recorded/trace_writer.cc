@@ -8,8 +8,8 @@
 #include <iterator>
 #include <utility>
 
-#include "planner/spec/group_axes.h"
-#include "planner/spec/trace_lane.h"
+#include "planner/spec/plan/group_axes.h"
+#include "planner/spec/program/trace_lane.h"
 
 namespace shardwise {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise {
 

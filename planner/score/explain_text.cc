@@ -2,10 +2,10 @@
 
 #include "planner/score/predict.h"
 #include "planner/score/score_text.h"
-#include "planner/spec/format.h"
-#include "planner/spec/names.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/table.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise {
 namespace {

@@ -5,14 +5,14 @@
 #include <array>
 #include <cmath>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
-#include "planner/cost/loss_rows.h"
+#include "planner/estimate/estimate.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/legality/legality.h"
 #include "planner/model/build.h"
 #include "planner/score/row_engine.h"
 #include "planner/score/row_layout.h"
 #include "planner/score/row_model.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise {
 namespace {

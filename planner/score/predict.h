@@ -12,11 +12,11 @@
 #include "planner/score/row_cluster.h"
 #include "planner/score/row_job.h"
 #include "planner/score/row_measured.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "planner/score/link_wording.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise {
 namespace {

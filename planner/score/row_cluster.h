@@ -7,7 +7,7 @@
 
 #include "planner/score/notes.h"
 #include "planner/score/row.h"
-#include "planner/spec/cluster_spec.h"
+#include "planner/spec/machine/cluster_spec.h"
 
 namespace shardwise {
 

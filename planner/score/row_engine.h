@@ -4,7 +4,7 @@
 
 #include "planner/score/notes.h"
 #include "planner/score/row.h"
-#include "planner/spec/engine_profile.h"
+#include "planner/spec/plan/engine_profile.h"
 
 namespace shardwise {
 

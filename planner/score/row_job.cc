@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "planner/cost/gathers_once.h"
+#include "planner/schedule/gathers_once.h"
 #include "planner/score/row_layout.h"
 #include "planner/score/row_recompute.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise {
 namespace {

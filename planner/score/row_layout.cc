@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "planner/score/notes.h"
 #include "planner/score/row.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

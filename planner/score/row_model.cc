@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "planner/model/build.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 namespace {

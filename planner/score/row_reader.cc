@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "planner/score/row.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

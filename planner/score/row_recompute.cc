@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-#include "planner/cost/recompute_modules.h"
+#include "planner/cost/layer/recompute_modules.h"
 
 namespace shardwise {
 namespace {

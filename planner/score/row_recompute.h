@@ -7,7 +7,7 @@
 #include "planner/score/notes.h"
 #include "planner/score/row.h"
 #include "planner/score/row_engine.h"
-#include "planner/spec/layout.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise {
 

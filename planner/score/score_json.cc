@@ -1,6 +1,6 @@
 #include "planner/score/score_json.h"
 
-#include "planner/spec/json_writer.h"
+#include "planner/spec/json/json_writer.h"
 
 namespace shardwise {
 namespace {

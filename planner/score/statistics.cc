@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "planner/search/search.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

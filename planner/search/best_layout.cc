@@ -1,8 +1,8 @@
 #include "planner/search/best_layout.h"
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
-#include "planner/cost/loss_rows.h"
+#include "planner/estimate/estimate.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/legality/legality.h"
 #include "planner/search/relief.h"
 #include "planner/search/search_memory.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "planner/search/search.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

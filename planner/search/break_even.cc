@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "planner/cost/gpu_hour_price.h"
+#include "planner/estimate/gpu_hour_price.h"
 #include "planner/search/best_layout.h"
 
 namespace shardwise {

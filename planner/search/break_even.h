@@ -11,11 +11,11 @@
 
 #include "planner/search/lever.h"
 #include "planner/search/search_memory.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

@@ -3,14 +3,14 @@
 #include <optional>
 #include <string>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/search/single_changes.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/report.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

@@ -6,8 +6,8 @@
 #include <bit>
 
 #include "planner/engines/executed.h"
-#include "planner/spec/format.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/schedule_facts.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 namespace {

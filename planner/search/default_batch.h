@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/report.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/cost/layout_rules.h"
+#include "planner/legality/layout_rules.h"
 #include "planner/search/rank_orders.h"
 #include "planner/search/space.h"
-#include "planner/spec/layout.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise {
 

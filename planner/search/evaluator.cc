@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <memory>
 
-#include "planner/cost/held_passes.h"
-#include "planner/cost/layer_gradients.h"
-#include "planner/cost/overlap_loss.h"
-#include "planner/cost/pass_units.h"
+#include "planner/cost/layer/layer_gradients.h"
+#include "planner/cost/step/overlap_loss.h"
+#include "planner/cost/step/pass_units.h"
+#include "planner/schedule/held_passes.h"
 #include "planner/search/streams_floor.h"
 #include "planner/search/time_floor.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise {
 namespace {

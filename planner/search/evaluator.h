@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/layer_memory.h"
-#include "planner/cost/layer_time.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/pipeline_path.h"
-#include "planner/cost/stage_times.h"
-#include "planner/cost/stages.h"
-#include "planner/cost/step_time.h"
+#include "planner/cost/layer/layer_memory.h"
+#include "planner/cost/layer/layer_time.h"
+#include "planner/cost/memory/memory.h"
+#include "planner/cost/step/pipeline_path.h"
+#include "planner/cost/step/stage_times.h"
+#include "planner/cost/step/step_time.h"
+#include "planner/estimate/estimate.h"
+#include "planner/schedule/stages.h"
 #include "planner/search/enumerate.h"
 #include "planner/search/memory_pricer.h"
 #include "planner/search/search_memory.h"

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/cost/pass_units.h"
+#include "planner/cost/step/pass_units.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/streams_floor.h"
 #include "planner/search/time_floor.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise {
 namespace {

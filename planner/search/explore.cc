@@ -15,7 +15,7 @@
 #include "planner/search/search_threads.h"
 #include "planner/search/timing_jobs.h"
 #include "planner/search/work_list.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 namespace {

@@ -11,7 +11,7 @@
 #include "planner/search/layout_columns.h"
 #include "planner/search/ranking.h"
 #include "planner/search/search.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

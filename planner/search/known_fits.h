@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/units.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

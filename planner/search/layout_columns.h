@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/fields.h"
-#include "planner/spec/layout.h"
+#include "planner/spec/json/fields.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise {
 

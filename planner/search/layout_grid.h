@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "planner/spec/report.h"
-#include "planner/spec/units.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

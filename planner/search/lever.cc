@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "planner/cost/gpu_hour_price.h"
-#include "planner/spec/format.h"
+#include "planner/estimate/gpu_hour_price.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/cluster_spec.h"
+#include "planner/spec/machine/cluster_spec.h"
 
 namespace shardwise {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/cost/stage_moments.h"
-#include "planner/cost/stage_residents.h"
+#include "planner/cost/memory/stage_moments.h"
+#include "planner/cost/memory/stage_residents.h"
 
 namespace shardwise {
 

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "planner/cost/held_passes.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_times.h"
-#include "planner/cost/stage_totals.h"
+#include "planner/cost/memory/memory.h"
+#include "planner/cost/memory/stage_totals.h"
+#include "planner/cost/step/stage_times.h"
+#include "planner/schedule/held_passes.h"
 #include "planner/search/enumerate.h"
 #include "planner/search/pipeline_stages.h"
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "planner/cost/held_passes.h"
-#include "planner/cost/pipeline_path.h"
-#include "planner/cost/stage_times.h"
-#include "planner/cost/stages.h"
+#include "planner/cost/step/pipeline_path.h"
+#include "planner/cost/step/stage_times.h"
+#include "planner/schedule/held_passes.h"
+#include "planner/schedule/stages.h"
 #include "planner/search/search_memory.h"
 
 namespace shardwise {

@@ -5,8 +5,8 @@
 
 #include "planner/search/shape_cache.h"
 #include "planner/search/space.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/mesh.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/mesh.h"
 
 namespace shardwise {
 

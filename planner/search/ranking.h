@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "planner/cost/estimate.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/units.h"
+#include "planner/estimate/estimate.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

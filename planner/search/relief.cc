@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "planner/cost/legality.h"
+#include "planner/legality/legality.h"
 #include "planner/search/why_not.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/format.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "planner/search/search.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

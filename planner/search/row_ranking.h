@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "planner/search/ranking.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/report.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

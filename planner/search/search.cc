@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/loss_rows.h"
+#include "planner/estimate/loss_rows.h"
 #include "planner/search/best_first.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/finder.h"
@@ -15,7 +15,7 @@
 #include "planner/search/search_memory.h"
 #include "planner/search/search_threads.h"
 #include "planner/search/work_list.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 namespace {

@@ -13,11 +13,11 @@
 #include "planner/search/enumerate.h"
 #include "planner/search/ranking.h"
 #include "planner/search/space.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/model_spec.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

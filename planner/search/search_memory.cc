@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/kept_slots.h"
+#include "planner/schedule/kept_slots.h"
 #include "planner/search/pipeline_stages.h"
 
 namespace shardwise {

@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/collective_table.h"
-#include "planner/cost/pipeline_path.h"
-#include "planner/cost/pipeline_slots.h"
-#include "planner/cost/stages.h"
+#include "planner/cost/collectives/collective_table.h"
+#include "planner/cost/step/pipeline_path.h"
+#include "planner/schedule/pipeline_slots.h"
+#include "planner/schedule/stages.h"
 #include "planner/search/known_fits.h"
 #include "planner/search/shape_cache.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/layout.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise {
 

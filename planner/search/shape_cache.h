@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/group_runs.h"
-#include "planner/spec/layout.h"
-#include "planner/spec/mesh.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/group_runs.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/mesh.h"
 
 namespace shardwise {
 

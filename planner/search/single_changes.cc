@@ -8,12 +8,12 @@
 #include <limits>
 #include <utility>
 
-#include "planner/cost/gathers_once.h"
-#include "planner/cost/layout_rules.h"
-#include "planner/cost/legality.h"
-#include "planner/cost/loss_rows.h"
-#include "planner/spec/names.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/legality/layout_rules.h"
+#include "planner/legality/legality.h"
+#include "planner/schedule/gathers_once.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
 namespace {

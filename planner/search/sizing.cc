@@ -6,11 +6,11 @@
 #include <map>
 #include <optional>
 
-#include "planner/cost/gpu_hour_price.h"
 #include "planner/engines/executed.h"
+#include "planner/estimate/gpu_hour_price.h"
 #include "planner/search/best_layout.h"
-#include "planner/spec/check.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 namespace {

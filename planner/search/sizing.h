@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "planner/search/goodput.h"
-#include "planner/spec/cluster_spec.h"
-#include "planner/spec/curve_sources.h"
-#include "planner/spec/dtype.h"
-#include "planner/spec/engine_profile.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/model_spec.h"
-#include "planner/spec/report.h"
-#include "planner/spec/units.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/machine/dtype.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/model_spec.h"
+#include "planner/spec/report/curve_sources.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 

@@ -1,8 +1,8 @@
 #include "planner/search/sizing_json.h"
 
-#include "planner/spec/json_writer.h"
-#include "planner/spec/names.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
 namespace {

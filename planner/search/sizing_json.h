@@ -3,7 +3,7 @@
 #include <string>
 
 #include "planner/search/sizing.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 
 namespace shardwise {
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "planner/cost/bucket_rules.h"
-#include "planner/cost/gathers_once.h"
-#include "planner/spec/names.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/utf8.h"
+#include "planner/cost/memory/bucket_rules.h"
+#include "planner/schedule/gathers_once.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/layout_rules.h"
-#include "planner/spec/layout.h"
+#include "planner/legality/layout_rules.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise {
 

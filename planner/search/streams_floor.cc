@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "planner/cost/pass_units.h"
-#include "planner/cost/slowed_layer.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/cost/step/pass_units.h"
+#include "planner/cost/step/slowed_layer.h"
+#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <span>
 
-#include "planner/cost/leaf_context.h"
-#include "planner/cost/overlap_loss.h"
-#include "planner/cost/pipeline_times.h"
-#include "planner/cost/stages.h"
+#include "planner/cost/step/leaf_context.h"
+#include "planner/cost/step/overlap_loss.h"
+#include "planner/cost/step/pipeline_times.h"
+#include "planner/schedule/stages.h"
 
 namespace shardwise {
 

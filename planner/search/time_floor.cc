@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/cost/pipeline_times.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/cost/step/pipeline_times.h"
+#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise {
 namespace {

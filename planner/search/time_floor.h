@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <span>
 
-#include "planner/cost/layer_time.h"
-#include "planner/cost/stages.h"
-#include "planner/cost/time_rules.h"
-#include "planner/spec/layout.h"
+#include "planner/cost/layer/layer_time.h"
+#include "planner/cost/software/time_rules.h"
+#include "planner/schedule/stages.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
-#include "planner/cost/loss_rows.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/estimate/estimate.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "planner/search/search.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

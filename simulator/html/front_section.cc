@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "planner/question/layout_words.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 #include "simulator/html/sections.h"
 #include "simulator/markup.h"
 #include "simulator/timeline_heading.h"

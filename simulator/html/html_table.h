@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/table.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::sim {
 

@@ -1,7 +1,7 @@
 #include "simulator/html/layouts_element.h"
 
-#include "planner/spec/json_writer.h"
-#include "planner/spec/plan_page.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/plan/plan_page.h"
 #include "simulator/planning/layout_filter.h"
 
 namespace shardwise::sim {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/lowering/lower.h"
 #include "planner/question/flags.h"
 #include "planner/question/subject.h"

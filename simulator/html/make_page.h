@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <string>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/traces/traced_run.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "planner/spec/format.h"
-#include "planner/spec/memory_labels.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/text/format.h"
 #include "simulator/html/html_table.h"
 #include "simulator/html/sections.h"
 #include "simulator/markup.h"

@@ -31,7 +31,7 @@
     data.problems[id].replace(/\{([01])\}/g, (_, which) => (which === "0" ? subject : other));
   const quoted = (text) => text.slice(0, 24).replace(/[^ -\x7f]/g, "?");
 
-  // As edit_distance() of planner/spec/nearest.cc.
+  // As edit_distance() of planner/spec/text/nearest.cc.
   const distance = (a, b) => {
     const table = [Array.from({ length: b.length + 1 }, (_, j) => j)];
     for (let i = 1; i <= a.length; i += 1) {
@@ -59,7 +59,7 @@
     return problem(near ? "misspelt" : "unknown", quoted(word), near);
   };
 
-  // As parse_number() of planner/spec/number.h; NaN for what is none.
+  // As parse_number() of planner/spec/text/number.h; NaN for what is none.
   const numberOf = (text) => {
     if (!/^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return NaN;
     const number = Number(text);

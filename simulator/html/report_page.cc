@@ -4,9 +4,9 @@
 
 #include <array>
 
-#include "planner/spec/format.h"
-#include "planner/spec/plan_page.h"
-#include "planner/spec/sha256.h"
+#include "planner/spec/plan/plan_page.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/sha256.h"
 #include "simulator/html/assets.h"
 #include "simulator/html/html_table.h"
 #include "simulator/markup.h"

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/planning/plan_question.h"
 #include "simulator/simulate.h"

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 #include "simulator/html/html_table.h"
 #include "simulator/html/sections.h"
 #include "simulator/markup.h"

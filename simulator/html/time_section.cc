@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "planner/spec/format.h"
-#include "planner/spec/report_fields.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/report/report_fields.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 #include "simulator/compare.h"
 #include "simulator/html/html_table.h"
 #include "simulator/html/sections.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 #include "simulator/html/html_table.h"
 #include "simulator/html/sections.h"
 #include "simulator/markup.h"

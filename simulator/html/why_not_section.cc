@@ -4,12 +4,12 @@
 #include <cmath>
 #include <optional>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/question/layout_words.h"
 #include "planner/search/why_not.h"
-#include "planner/spec/format.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 #include "simulator/html/html_table.h"
 #include "simulator/html/sections.h"
 #include "simulator/markup.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "planner/search/search.h"
-#include "planner/spec/report.h"
-#include "planner/spec/report_fields.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/report/report_fields.h"
 #include "simulator/planning/plan_answer.h"
 
 namespace shardwise::sim {

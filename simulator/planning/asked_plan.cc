@@ -9,18 +9,18 @@
 #include <string_view>
 #include <utility>
 
-#include "planner/cost/gpu_hour_price.h"
 #include "planner/engines/engines.h"
 #include "planner/engines/executed.h"
+#include "planner/estimate/gpu_hour_price.h"
 #include "planner/question/asked_engines.h"
 #include "planner/question/field_values.h"
 #include "planner/question/flags.h"
 #include "planner/search/default_batch.h"
-#include "planner/spec/nearest.h"
-#include "planner/spec/number.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/split.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/split.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::sim {
 namespace {

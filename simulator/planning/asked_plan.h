@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/question/subject.h"
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/planning/plan_question.h"
 
 namespace shardwise::sim {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/legality.h"
+#include "planner/legality/legality.h"
 #include "planner/lowering/lower.h"
 #include "planner/question/flags.h"
 #include "simulator/failed_links.h"

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
-#include "planner/cost/gpu_hour_price.h"
+#include "planner/estimate/gpu_hour_price.h"
 #include "planner/question/catalogue_summary.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/format.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::sim {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/legality.h"
+#include "planner/legality/legality.h"
 #include "planner/question/flags.h"
 #include "simulator/simulate.h"
 

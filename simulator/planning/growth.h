@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/planning/asked_step.h"
 
 namespace shardwise::sim {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "planner/spec/nearest.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/number.h"
 
 namespace shardwise::sim {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <tuple>
 
-#include "planner/cost/loss_rows.h"
-#include "planner/spec/format.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/spec/text/format.h"
 #include "simulator/planning/simulated_steps.h"
 
 namespace shardwise::sim {

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/search/relief.h"
 #include "planner/search/search.h"
 #include "planner/search/why_not.h"
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/planning/plan_question.h"
 #include "simulator/planning/tie_band.h"
 

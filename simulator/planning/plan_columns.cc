@@ -7,10 +7,10 @@
 #include <limits>
 #include <set>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/question/layout_words.h"
-#include "planner/spec/format.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::sim {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "planner/search/search.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::sim {
 

@@ -8,7 +8,7 @@
 
 #include "planner/model/parameter_words.h"
 #include "planner/question/layout_words.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::sim {
 namespace {

@@ -1,7 +1,7 @@
 #include "simulator/planning/question_of_plan.h"
 
 #include "planner/engines/executed.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise::sim {
 

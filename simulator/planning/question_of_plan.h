@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "simulator/planning/plan_question.h"
 
 namespace shardwise::sim {

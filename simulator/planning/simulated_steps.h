@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::sim {
 

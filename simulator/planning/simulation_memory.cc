@@ -7,7 +7,7 @@
 
 #include "planner/lowering/lower.h"
 #include "planner/question/flags.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise::sim {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
+#include "planner/spec/text/units.h"
 #include "simulator/planning/asked_step.h"
 
 namespace shardwise::sim {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "planner/spec/check.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/check.h"
 #include "simulator/planning/ranking_config.h"
 
 namespace shardwise::sim {

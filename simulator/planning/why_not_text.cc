@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "planner/question/layout_words.h"
-#include "planner/spec/format.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/signed_format.h"
-#include "planner/spec/table.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
+#include "planner/spec/text/table.h"
 #include "simulator/planning/answer_parts.h"
 #include "simulator/planning/plan_words.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "planner/spec/report.h"
+#include "planner/spec/report/report.h"
 #include "simulator/compare.h"
 #include "simulator/traces/traced_run.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "planner/question/flags.h"
-#include "planner/spec/format.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::sim {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/simulate.h"
 #include "simulator/traces/kind_comparison.h"
 #include "simulator/traces/traced_run.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "planner/spec/json_writer.h"
+#include "planner/spec/json/json_writer.h"
 #include "simulator/traces/compare_runs.h"
 #include "simulator/traces/predicted_work.h"
 #include "simulator/traces/traced_gpu.h"

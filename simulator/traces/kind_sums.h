@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 #include "simulator/compare.h"
 #include "simulator/traces/work_kind.h"
 

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "planner/spec/step_program.h"
-#include "planner/spec/trace_lane.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/program/step_program.h"
+#include "planner/spec/program/trace_lane.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::sim {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/step_program.h"
-#include "planner/spec/units.h"
+#include "planner/spec/program/step_program.h"
+#include "planner/spec/text/units.h"
 #include "simulator/traces/name_table.h"
 #include "simulator/traces/trace_reader.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/spec/mesh.h"
+#include "planner/spec/plan/mesh.h"
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 

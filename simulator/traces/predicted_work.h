@@ -4,8 +4,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "planner/spec/layout.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/program/step_program.h"
 #include "simulator/simulate.h"
 #include "simulator/traces/operation_record.h"
 #include "simulator/traces/step_profile.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 #include "simulator/traces/profiler_record.h"
 #include "simulator/traces/step_profile.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 #include "simulator/traces/work_kind.h"
 
 namespace shardwise::sim {

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "planner/spec/error.h"
-#include "planner/spec/regular_file.h"
+#include "planner/spec/json/regular_file.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::sim {
 namespace {

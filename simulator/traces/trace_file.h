@@ -5,7 +5,7 @@
 #include <stop_token>
 #include <string>
 
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/traces/traced_run.h"
 
 namespace shardwise::sim {

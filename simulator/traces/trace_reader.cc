@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/json_problem.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/json/json_problem.h"
+#include "planner/spec/text/utf8.h"
 #include "simulator/traces/operation_record.h"
 
 namespace shardwise::sim {

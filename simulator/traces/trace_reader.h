@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/traces/piecewise_text.h"
 #include "simulator/traces/trace_event.h"
 

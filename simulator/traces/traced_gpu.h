@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/spec/gpu_spec.h"
+#include "planner/spec/machine/gpu_spec.h"
 
 namespace shardwise::sim {
 

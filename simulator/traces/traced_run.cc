@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::sim {
 namespace {

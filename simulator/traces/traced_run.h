@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 #include "simulator/traces/operation_record.h"
 #include "simulator/traces/profiled_steps.h"
 #include "simulator/traces/trace_reader.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::sim {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/cost/compute.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/compute.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 
 namespace shardwise::exec {
 namespace {

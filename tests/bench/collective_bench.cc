@@ -1,8 +1,8 @@
 // Budget: under 1 us a call, as tables are filled with some 1e5 of them.
 #include <benchmark/benchmark.h>
 
-#include "planner/cost/collective.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/cost/collectives/collective.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/support/even_group.h"
 
 namespace shardwise {

@@ -2,8 +2,8 @@
 // some 30 of them.
 #include <benchmark/benchmark.h>
 
-#include "planner/cost/compute.h"
-#include "planner/spec/gpu_reader.h"
+#include "planner/cost/kernels/compute.h"
+#include "planner/spec/machine/gpu_reader.h"
 
 namespace shardwise {
 namespace {

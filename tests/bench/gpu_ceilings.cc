@@ -6,8 +6,8 @@
 
 #include "executor/kernels/cuda/event_clock.h"
 #include "executor/kernels/cuda/gemm_plans.h"
-#include "planner/cost/gemm_workspace.h"
-#include "planner/spec/json_writer.h"
+#include "planner/cost/kernels/gemm_workspace.h"
+#include "planner/spec/json/json_writer.h"
 
 namespace shardwise::exec {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "executor/device/cuda/cuda_device.h"
 #include "executor/kernels/cuda/cublaslt_library.h"
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
 #include "tests/bench/attention_clock.h"
 
 namespace shardwise::exec {

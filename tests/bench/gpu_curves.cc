@@ -6,7 +6,7 @@
 
 #include "executor/kernels/cuda/event_clock.h"
 #include "executor/kernels/cuda/gemm_plans.h"
-#include "planner/cost/gemm_workspace.h"
+#include "planner/cost/kernels/gemm_workspace.h"
 
 namespace shardwise::exec {
 namespace {

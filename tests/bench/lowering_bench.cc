@@ -3,14 +3,14 @@
 #include <cstdlib>
 #include <vector>
 
-#include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
+#include "planner/legality/legality.h"
 #include "planner/lowering/check_program.h"
 #include "planner/lowering/lower.h"
 #include "planner/lowering/lower_to_run.h"
 #include "planner/lowering/price.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 // From a plan to what its ranks run: operations a second, and the largest plan people ask about.
 

@@ -11,10 +11,10 @@
 #include "gui/models/mesh_facts.h"
 #include "gui/models/scaling_model.h"
 #include "gui/models/session.h"
-#include "planner/cost/estimate.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/estimate.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/planning/contenders.h"
 
 namespace shardwise::view {

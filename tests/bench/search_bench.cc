@@ -18,16 +18,16 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/estimate.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/estimate.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/explore.h"
 #include "planner/search/search.h"
 #include "planner/search/search_memory.h"
-#include "planner/spec/check.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/format.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/format.h"
 #include "tests/cli/command.h"
 
 namespace shardwise {

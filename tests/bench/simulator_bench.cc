@@ -2,7 +2,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/engine.h"
 #include "simulator/shared_engine.h"
 #include "simulator/simulate.h"

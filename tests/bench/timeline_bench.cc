@@ -13,7 +13,7 @@
 #include "gui/panels/panels.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise::view {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/reader.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/table.h"
 #include "tests/cli/command.h"
 #include "tests/support/scratch.h"
 

@@ -6,8 +6,8 @@
 #include <regex>
 #include <sstream>
 
-#include "planner/spec/report_json.h"
-#include "planner/spec/table.h"
+#include "planner/spec/report/report_json.h"
+#include "planner/spec/text/table.h"
 #include "tests/cli/command.h"
 
 namespace shardwise::cli {

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "planner/cost/collective_fit.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/collective_reader.h"
+#include "planner/calibration/collective_fit.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/machine/collective_reader.h"
 #include "tests/cli/command.h"
 
 namespace shardwise::cli {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/attention_curve.h"
-#include "planner/cost/gemm_curve.h"
-#include "planner/spec/gpu_reader.h"
+#include "planner/cost/kernels/attention_curve.h"
+#include "planner/cost/kernels/gemm_curve.h"
+#include "planner/spec/machine/gpu_reader.h"
 #include "tests/cli/command.h"
 
 namespace shardwise::cli {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/cli/command.h"
 #include "tests/support/scratch.h"
 

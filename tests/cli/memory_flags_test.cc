@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "planner/engines/engines.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 #include "tests/cli/command.h"
 
 // What `estimate --json` says of memory: for every engine, and for every flag that changes it.

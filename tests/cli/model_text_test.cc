@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 #include "tests/cli/command.h"
 
 namespace shardwise::cli {

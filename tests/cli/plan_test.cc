@@ -9,8 +9,8 @@
 #include <string>
 
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/cli/command.h"
 
 namespace shardwise::cli {

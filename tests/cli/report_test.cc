@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/format.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report_json.h"
+#include "planner/spec/text/format.h"
 #include "tests/cli/command.h"
 #include "tests/support/scratch.h"
 

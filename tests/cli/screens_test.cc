@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/table.h"
+#include "planner/spec/text/table.h"
 #include "tests/cli/command.h"
 #include "tests/cli/tiny_step.h"
 

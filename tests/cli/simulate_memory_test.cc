@@ -5,8 +5,8 @@
 
 #include "cli/simulate_text.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/report/report_json.h"
 #include "simulator/simulate.h"
 #include "tests/cli/command.h"
 #include "tests/support/models.h"

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "planner/spec/reader.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/table.h"
 #include "tests/cli/command.h"
 #include "tests/cli/tiny_step.h"
 

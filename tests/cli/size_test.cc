@@ -3,8 +3,8 @@
 
 #include <sstream>
 
-#include "planner/spec/reader.h"
-#include "planner/spec/table.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/table.h"
 #include "tests/cli/command.h"
 
 namespace shardwise::cli {

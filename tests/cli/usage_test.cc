@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/command/command_words.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/command_words.h"
-#include "planner/spec/flag_names.h"
-#include "planner/spec/table.h"
+#include "planner/spec/text/flag_names.h"
+#include "planner/spec/text/table.h"
 #include "tests/cli/command.h"
 #include "tests/cli/names_of_verbs.h"
 

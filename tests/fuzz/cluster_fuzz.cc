@@ -1,7 +1,7 @@
 // A cluster file either becomes machines joined by links that carry something or is refused.
 
-#include "planner/spec/check.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "planner/cost/collective.h"
-#include "planner/spec/check.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/collective_reader.h"
+#include "planner/cost/collectives/collective.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/machine/collective_reader.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/support/even_group.h"
 

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost/collective_measurements.h"
-#include "planner/cost/measurements.h"
-#include "planner/spec/check.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/csv.h"
+#include "planner/calibration/collective_measurements.h"
+#include "planner/calibration/measurements.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/csv.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

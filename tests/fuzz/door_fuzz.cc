@@ -13,7 +13,7 @@
 #include "executor/comm/handshake.h"
 #include "executor/comm/member.h"
 #include "executor/comm/socket.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace {
 

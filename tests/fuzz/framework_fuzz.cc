@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/legality.h"
 #include "planner/export/check_configuration.h"
 #include "planner/export/framework_reader.h"
 #include "planner/export/import_plan.h"
-#include "planner/spec/check.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

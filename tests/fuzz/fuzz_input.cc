@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/spec/check.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 

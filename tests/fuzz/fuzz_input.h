@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {
 

@@ -1,7 +1,7 @@
 // A GPU file either becomes a GPU with memory and bandwidth or is refused.
 
-#include "planner/spec/check.h"
-#include "planner/spec/gpu_reader.h"
+#include "planner/spec/machine/gpu_reader.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

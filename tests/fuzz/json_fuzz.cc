@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/check.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace shardwise {

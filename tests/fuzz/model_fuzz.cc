@@ -2,7 +2,7 @@
 
 #include "planner/model/hf_config.h"
 #include "planner/model/parameter_counts.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

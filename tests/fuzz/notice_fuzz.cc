@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "executor/comm/notice.h"
-#include "planner/spec/check.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace shardwise;

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "planner/spec/check.h"
-#include "planner/spec/plan_page.h"
+#include "planner/spec/plan/plan_page.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

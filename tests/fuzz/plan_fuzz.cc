@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
-#include "planner/spec/check.h"
-#include "planner/spec/plan.h"
+#include "planner/estimate/estimate.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace shardwise {

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <optional>
 
-#include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
+#include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise {
 namespace {

@@ -1,7 +1,7 @@
 // A report is either refused or says, written again, the same.
 
-#include "planner/spec/check.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,7 +7,7 @@
 
 #include "planner/score/row.h"
 #include "planner/score/score.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "executor/storage/safetensors_header.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "executor/comm/control_group.h"
-#include "planner/spec/check.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/error.h"
 
 namespace {
 

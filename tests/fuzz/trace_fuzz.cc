@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 #include "simulator/traces/traced_run.h"
 #include "tests/fuzz/fuzz_input.h"
 

@@ -4,7 +4,7 @@
 Each case is a rule of planner/cost/rules_of_*.cc that configs/engines/refusals.json has a line for.
 The engine's parser or class is given a job that breaks the rule, and the same job without the
 breach where that is one flag. The line is that of the innermost frame of its refusal in the
-engine's code. tests/planner/cost/refusals_test.cc compares.
+engine's code. tests/planner/legality/refusals_test.cc compares.
 
     pip line and Megatron-LM as in tests/golden/frameworks.py
     MEGATRON=Megatron-LM venv/bin/python tests/golden/engine_refusals.py \\

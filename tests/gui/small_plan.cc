@@ -2,7 +2,7 @@
 
 #include "gui/models/compare_model.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/support/models.h"
 
 namespace shardwise::test {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "planner/cost/estimate.h"
-#include "planner/spec/plan.h"
+#include "planner/estimate/estimate.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::view {
 struct Compared;

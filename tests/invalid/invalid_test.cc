@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/collective_reader.h"
-#include "planner/spec/gpu_reader.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/machine/collective_reader.h"
+#include "planner/spec/machine/gpu_reader.h"
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/report/report_json.h"
 #include "simulator/traces/traced_run.h"
 #include "tests/support/placeholders.h"
 

@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "planner/cost/memory.h"
+#include "planner/cost/memory/memory.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/names.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
 #include "simulator/simulate.h"
 #include "tests/planner/lowering/pipelines.h"
 #include "tests/support/models.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/memory.h"
+#include "planner/cost/memory/memory.h"
 #include "planner/model/hf_config.h"
 #include "tests/simulator/drawn_layouts.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/support/models.h"
 
 namespace shardwise::sim {

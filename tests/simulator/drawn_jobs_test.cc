@@ -1,7 +1,7 @@
 #include <array>
 #include <string>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/model/hf_config.h"
 #include "tests/simulator/drawn_layouts.h"
 

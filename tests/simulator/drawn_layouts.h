@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/cost/layout_rules.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/legality/layout_rules.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/closed_form.h"
 #include "simulator/simulate.h"
 #include "tests/planner/lowering/sampler.h"

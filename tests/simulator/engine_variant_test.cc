@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/runtime_memory.h"
+#include "planner/cost/software/runtime_memory.h"
 #include "planner/engines/engines.h"
 #include "simulator/simulate.h"
 #include "tests/simulator/drawn_layouts.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "planner/model/hf_config.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/schedule_facts.h"
 #include "tests/simulator/drawn_layouts.h"
 
 // Kernel by kernel a step takes as long as layer by layer, where nothing is shared.

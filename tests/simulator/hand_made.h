@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 #include "simulator/workload.h"
 
 namespace shardwise::sim {

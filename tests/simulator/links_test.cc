@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/rank_classes.h"
 #include "simulator/shared_engine.h"
 #include "tests/simulator/hand_made.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::sim {
 namespace {

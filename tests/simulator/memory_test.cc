@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 #include "simulator/caching_allocator.h"
 #include "simulator/engine.h"
 #include "tests/simulator/hand_made.h"

@@ -8,7 +8,7 @@
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/goodput.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/engine.h"
 #include "simulator/failed_links.h"
 #include "simulator/shared_engine.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::sim {
 

@@ -11,7 +11,7 @@
 #include "planner/lowering/lower.h"
 #include "planner/lowering/price.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/shared_engine.h"
 #include "simulator/simulate.h"
 #include "simulator/timeline_blocks.h"

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/names.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
 #include "simulator/engine.h"
 #include "simulator/simulate.h"
 #include "simulator/step_report.h"

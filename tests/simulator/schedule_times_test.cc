@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/pipeline.h"
 #include "planner/engines/engines.h"
 #include "planner/lowering/lower.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/names.h"
+#include "planner/schedule/pipeline.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
 #include "simulator/simulate.h"
 #include "tests/simulator/pace.h"
 #include "tests/support/models.h"

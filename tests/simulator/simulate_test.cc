@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/collective.h"
-#include "planner/cost/estimate.h"
-#include "planner/cost/time_rules.h"
+#include "planner/cost/collectives/collective.h"
+#include "planner/cost/software/time_rules.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/estimate.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/mesh.h"
-#include "planner/spec/report_fields.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/report/report_fields.h"
+#include "planner/spec/report/report_json.h"
 #include "simulator/trace.h"
 
 namespace shardwise::sim {

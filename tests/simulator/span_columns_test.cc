@@ -8,7 +8,7 @@
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/recorded/stage_timeline.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/step_report.h"
 #include "simulator/timeline_blocks.h"
 

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/estimate.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/estimate.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/report/report_json.h"
 #include "simulator/simulate.h"
 #include "tests/simulator/drawn_layouts.h"
 

@@ -13,8 +13,8 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/format.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/format.h"
 #include "simulator/step_report.h"
 #include "simulator/timeline_windows.h"
 #include "tests/simulator/hand_made.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/simulate.h"
 #include "tests/support/models.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/spec/mesh.h"
-#include "planner/spec/units.h"
+#include "planner/spec/plan/mesh.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::test {
 

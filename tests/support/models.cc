@@ -1,7 +1,7 @@
 #include "tests/support/models.h"
 
 #include "planner/model/build.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::test {
 namespace {

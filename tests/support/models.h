@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "planner/spec/job_spec.h"
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise::test {
 

@@ -4,9 +4,9 @@
 #include <initializer_list>
 #include <vector>
 
-#include "planner/spec/layout.h"
-#include "planner/spec/names.h"
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise::test {
 

@@ -7,8 +7,8 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/names.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise::test {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/device/cuda/cuda_stream.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/spec/diagnostic.h"
+#include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
 

@@ -9,7 +9,7 @@
 #include "executor/comm/nccl/nccl_communicator.h"
 #include "executor/comm/rank_list.h"
 #include "executor/kernels/start_thread.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

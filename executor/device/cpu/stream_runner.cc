@@ -8,7 +8,7 @@
 
 #include "executor/device/cpu/thread_turns.h"
 #include "executor/kernels/start_thread.h"
-#include "planner/cost/collective.h"
+#include "planner/cost/collectives/collective.h"
 
 namespace shardwise::exec {
 

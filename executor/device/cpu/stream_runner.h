@@ -14,7 +14,7 @@
 #include "executor/comm/abort.h"
 #include "executor/device/stream.h"
 #include "executor/engine/program_runner.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec {
 

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 

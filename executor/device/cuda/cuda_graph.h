@@ -6,7 +6,7 @@
 #include <string>
 
 #include "executor/device/cuda/cuda_stream.h"
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 

@@ -8,7 +8,7 @@
 #include "executor/kernels/cuda/norm.h"
 #include "executor/kernels/cuda/operations.h"
 #include "executor/kernels/with_dtype.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise::exec {
 namespace {

@@ -1,6 +1,6 @@
 #include "executor/kernels/cuda/cuda_linear.h"
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 

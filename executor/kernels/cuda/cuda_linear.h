@@ -4,8 +4,8 @@
 
 #include "executor/kernels/cuda/gemm_plans.h"
 #include "executor/kernels/cuda/linear_kernels.h"
-#include "planner/cost/gemm_workspace.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gemm_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 
 namespace shardwise::exec {
 

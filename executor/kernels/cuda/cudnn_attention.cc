@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "executor/kernels/cuda/movement.h"
-#include "planner/cost/gpu_workspace.h"
-#include "planner/spec/check.h"
+#include "planner/cost/kernels/gpu_workspace.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "executor/kernels/element.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 #if defined(__CUDACC__)
 #define SHARDWISE_SHARED(type, name, count) __shared__ type name[count]

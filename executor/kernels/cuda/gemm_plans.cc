@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "executor/kernels/cuda/gemm_descriptors.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

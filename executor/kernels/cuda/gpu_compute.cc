@@ -4,7 +4,7 @@
 
 #include "executor/kernels/cuda/kernel_preparation.h"
 #include "executor/kernels/cuda/own_kernels.h"
-#include "planner/cost/gemm_workspace.h"
+#include "planner/cost/kernels/gemm_workspace.h"
 #if defined(SHARDWISE_CUDNN)
 #include "executor/kernels/cuda/attention_choice.h"
 #endif

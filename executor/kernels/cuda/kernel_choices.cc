@@ -12,9 +12,9 @@
 
 #include "planner/files/atomic_file.h"
 #include "planner/files/trusted_file.h"
-#include "planner/spec/error.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/regular_file.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/json/regular_file.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "executor/kernels/cuda/cuda_compute.h"
 #include "executor/kernels/cuda/event_clock.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
 
 namespace shardwise::exec {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "executor/kernels/cuda/norm_kernels.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 
 namespace shardwise::exec::cuda {
 

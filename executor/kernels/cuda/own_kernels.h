@@ -3,7 +3,7 @@
 #include "executor/kernels/cuda/attention_kernels.h"
 #include "executor/kernels/cuda/cuda_linear.h"
 #include "executor/kernels/cuda/linear_kernels.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 
 namespace shardwise::exec {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "executor/kernels/compute.h"
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
 
 namespace shardwise::exec {
 

@@ -7,7 +7,7 @@
 
 #include "executor/kernels/attention.h"
 #include "executor/kernels/cudnn/cudnn_descriptor.h"
-#include "planner/spec/dtype.h"
+#include "planner/spec/machine/dtype.h"
 
 namespace shardwise::exec {
 

@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "planner/cost/collective.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/cluster_writer.h"
-#include "planner/spec/json_writer.h"
+#include "planner/cost/collectives/collective.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/machine/cluster_writer.h"
 
 namespace shardwise::exec {
 namespace {

@@ -10,7 +10,7 @@
 #include "executor/comm/thread_world.h"
 #include "executor/device/cpu/cpu_device.h"
 #include "planner/lowering/lowering_context.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/checkpoint/run_id.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/executor/engine/stand_in.h"
 
 namespace shardwise::exec::test {

@@ -6,7 +6,7 @@
 #include "executor/checkpoint/checkpoint_folder.h"
 #include "executor/checkpoint/manifest.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #include "tests/executor/checkpoint/checkpoint_run.h"
 #include "tests/executor/support/guarded_device.h"
 #include "tests/support/scratch.h"

@@ -19,8 +19,8 @@
 #include "executor/comm/control_group.h"
 #include "executor/comm/control_line.h"
 #include "executor/comm/socket.h"
-#include "planner/spec/error.h"
-#include "planner/spec/utf8.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {

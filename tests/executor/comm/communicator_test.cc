@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "executor/comm/thread_world.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

@@ -19,7 +19,7 @@
 #include "executor/comm/member.h"
 #include "executor/comm/socket.h"
 #include "executor/comm/socket_hub.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

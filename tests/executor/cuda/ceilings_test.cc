@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "executor/kernels/cuda/gpu_compute.h"
-#include "planner/cost/measurements.h"
-#include "planner/spec/csv.h"
+#include "planner/calibration/measurements.h"
+#include "planner/spec/text/csv.h"
 #include "tests/bench/gpu_curves.h"
 #include "tests/support/host_cuda/fake_cublaslt.h"
 #include "tests/support/host_cuda/fake_cuda.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "executor/kernels/cross_entropy.h"
-#include "planner/spec/error.h"
-#include "planner/spec/units.h"
+#include "planner/spec/text/error.h"
+#include "planner/spec/text/units.h"
 #include "tests/executor/cuda/fake_gpu.h"
 
 namespace shardwise::exec::test {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 #include "tests/executor/cuda/on_host.h"
 
 namespace shardwise::exec {

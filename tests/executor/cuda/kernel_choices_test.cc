@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::exec::test {

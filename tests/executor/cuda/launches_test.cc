@@ -10,7 +10,7 @@
 #include "executor/kernels/cuda/norm.h"
 #include "executor/kernels/cuda/operations.h"
 #include "executor/kernels/cuda/products.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 #include "tests/executor/cuda/on_host.h"
 
 namespace shardwise::exec {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <tuple>
 
-#include "planner/cost/gpu_workspace.h"
-#include "planner/spec/job_spec.h"
-#include "planner/spec/layout.h"
+#include "planner/cost/kernels/gpu_workspace.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
 #include "tests/executor/cuda/fake_gpu.h"
 #include "tests/executor/cuda/on_host.h"
 #include "tests/support/sanitized.h"

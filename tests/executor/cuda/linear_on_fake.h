@@ -9,7 +9,7 @@
 
 #include "executor/kernels/cpu_compute.h"
 #include "executor/kernels/cuda/cuda_linear.h"
-#include "planner/cost/gemm_workspace.h"
+#include "planner/cost/kernels/gemm_workspace.h"
 #include "tests/executor/support/numbers.h"
 #include "tests/support/host_cuda/fake_cublaslt.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "executor/kernels/cuda/products.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 #include "tests/executor/cuda/on_host.h"
 
 namespace shardwise::exec {

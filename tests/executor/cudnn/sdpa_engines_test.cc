@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "executor/kernels/cudnn/sdpa_plan.h"
-#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/kernels/gpu_workspace.h"
 #include "tests/support/sanitized.h"
 
 namespace shardwise::exec {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "executor/data/random.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

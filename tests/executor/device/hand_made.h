@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "planner/spec/step_program.h"
+#include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec::test {
 

@@ -10,7 +10,7 @@
 #include "executor/engine/step_scalars.h"
 #include "executor/engine/trainer.h"
 #include "planner/lowering/lower_to_run.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec::test {
 

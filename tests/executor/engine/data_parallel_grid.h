@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "planner/engines/engines.h"
-#include "planner/spec/dtype.h"
-#include "planner/spec/layout.h"
+#include "planner/spec/machine/dtype.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise::exec::test {
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/legality.h"
-#include "planner/cost/stage_buffers.h"
+#include "planner/cost/memory/stage_buffers.h"
 #include "planner/engines/engines.h"
+#include "planner/legality/legality.h"
 #include "planner/lowering/lower.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/names.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
 #include "tests/executor/engine/data_parallel_grid.h"
 #include "tests/executor/engine/plain_world.h"
 #include "tests/executor/engine/stand_in.h"

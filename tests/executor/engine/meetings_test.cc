@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/comm/thread_world.h"
-#include "planner/spec/mesh.h"
+#include "planner/spec/plan/mesh.h"
 
 namespace shardwise::exec {
 namespace {

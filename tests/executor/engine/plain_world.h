@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/comm/world.h"
-#include "planner/spec/check.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec::test {
 

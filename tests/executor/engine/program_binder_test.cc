@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "executor/comm/thread_world.h"
-#include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/executor/engine/bound_rank.h"
 #include "tests/executor/engine/plain_world.h"
 #include "tests/executor/engine/stand_in.h"

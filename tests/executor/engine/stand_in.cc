@@ -7,8 +7,8 @@
 #include "executor/comm/thread_world.h"
 #include "executor/device/cpu/cpu_device.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/support/models.h"
 
 namespace shardwise::exec::test {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "executor/engine/trainer.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec::test {
 

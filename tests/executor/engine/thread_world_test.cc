@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/kernels/element.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {

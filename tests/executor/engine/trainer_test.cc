@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/engines/engines.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #include "tests/executor/engine/stand_in.h"
 
 namespace shardwise::exec::test {

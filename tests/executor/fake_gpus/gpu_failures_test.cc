@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/executor/fake_gpus/gpu_run.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/sanitized.h"

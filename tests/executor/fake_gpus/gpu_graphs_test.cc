@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 #include "tests/executor/fake_gpus/gpu_run.h"
 #include "tests/executor/launch/plans.h"
 

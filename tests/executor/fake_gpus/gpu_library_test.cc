@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::exec {

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/names.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/report/report_json.h"
 #include "tests/executor/fake_gpus/gpu_run.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/sanitized.h"

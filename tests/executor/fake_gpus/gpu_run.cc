@@ -4,9 +4,9 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise::exec::test {
 namespace {

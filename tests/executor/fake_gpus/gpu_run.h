@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/support/command.h"
 
 namespace shardwise::exec::test {

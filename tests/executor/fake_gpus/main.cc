@@ -18,7 +18,7 @@
 #include "executor/launch/gpu_library.h"
 #include "executor/storage/bad_input.h"
 #include "planner/files/program.h"
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #include "tests/executor/fake_gpus/fake_gpus.h"
 
 namespace {

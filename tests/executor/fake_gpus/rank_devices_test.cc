@@ -11,8 +11,8 @@
 #include "executor/comm/thread_world.h"
 #include "executor/cuda/cuda_platform.h"
 #include "executor/launch/gpu_library.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/error.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/error.h"
 #include "tests/executor/fake_gpus/fake_gpus.h"
 #include "tests/executor/launch/plans.h"
 

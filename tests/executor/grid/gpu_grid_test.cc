@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "executor/comm/loopback_world.h"
-#include "planner/cost/legality.h"
-#include "planner/cost/stage_buffers.h"
+#include "planner/cost/memory/stage_buffers.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/names.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/plan/names.h"
 #include "tests/executor/engine/data_parallel_grid.h"
 #include "tests/executor/engine/plain_world.h"
 #include "tests/executor/grid/gpu_job.h"

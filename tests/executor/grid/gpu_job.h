@@ -10,7 +10,7 @@
 
 #include "executor/engine/trainer.h"
 #include "executor/recorder/rank_record.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/executor/engine/stand_in.h"
 
 namespace shardwise::exec::test {

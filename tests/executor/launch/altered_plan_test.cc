@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "executor/launch/executable.h"
-#include "planner/cost/legality.h"
+#include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "executor/device/gpu_plugin.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/report/report_json.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 

@@ -16,10 +16,10 @@
 #include "executor/device/cpu/cpu_device.h"
 #include "executor/engine/trainer.h"
 #include "executor/recorder/measured_report.h"
-#include "planner/cost/legality.h"
-#include "planner/cost/memory.h"
+#include "planner/cost/memory/memory.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/executor/launch/plans.h"
 
 namespace shardwise::exec::test {

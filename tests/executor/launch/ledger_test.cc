@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "planner/cost/memory.h"
+#include "planner/cost/memory/memory.h"
 #include "planner/engines/engines.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/support/command.h"
 #include "tests/support/models.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::exec::test {

@@ -13,7 +13,7 @@
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/search.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 #include "tests/support/models.h"

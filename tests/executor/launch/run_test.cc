@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "planner/cost/memory.h"
+#include "planner/cost/memory/memory.h"
 #include "planner/lowering/lower.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/plan_page.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/plan_page.h"
+#include "planner/spec/report/report_json.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 #include "tests/support/models.h"

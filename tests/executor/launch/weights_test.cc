@@ -7,7 +7,7 @@
 
 #include "executor/storage/safetensors_set.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 

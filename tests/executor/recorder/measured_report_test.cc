@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 #include "tests/executor/engine/stand_in.h"
 #include "tests/executor/recorder/hand_made_record.h"
 

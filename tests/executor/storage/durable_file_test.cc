@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::exec {

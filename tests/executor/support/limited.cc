@@ -8,7 +8,7 @@
 #include <fstream>
 #include <utility>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #include "tests/support/sanitized.h"
 
 namespace shardwise::exec::test {

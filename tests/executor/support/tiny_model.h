@@ -8,7 +8,7 @@
 
 #include "executor/device/device.h"
 #include "executor/transformer/layer.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise::exec {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "executor/transformer/layer.h"
-#include "planner/cost/layer_memory.h"
+#include "planner/cost/layer/layer_memory.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise::exec {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "executor/transformer/layer.h"
 #include "executor/weights/hf_weights.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec::test {
 

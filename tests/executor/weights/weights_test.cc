@@ -9,7 +9,7 @@
 #include "executor/weights/config_json.h"
 #include "executor/weights/hf_weights.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/catalogue.h"
+#include "planner/spec/json/catalogue.h"
 #include "tests/executor/weights/stored_model.h"
 #include "tests/support/scratch.h"
 

@@ -13,7 +13,7 @@
 #include "gui/app/stage.h"
 #include "gui/models/left_view.h"
 #include "gui/models/panel_places.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"

@@ -12,8 +12,8 @@
 #include "gui/models/commands.h"
 #include "gui/models/memory_model.h"
 #include "gui/models/summary_model.h"
-#include "planner/spec/format.h"
-#include "planner/spec/memory_unit.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/memory_unit.h"
 #include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 

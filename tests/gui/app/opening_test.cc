@@ -9,7 +9,7 @@
 #include "gui/app/left_window.h"
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 #include "simulator/simulate.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/command.h"

@@ -13,7 +13,7 @@
 #include "gui/models/commands.h"
 #include "gui/models/memory_course.h"
 #include "gui/models/memory_model.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 #include "simulator/simulate.h"
 #include "tests/gui/small_plan.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/split.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/split.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/scratch.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gui/models/memory_model.h"
-#include "planner/cost/estimate.h"
-#include "planner/spec/report_json.h"
+#include "planner/estimate/estimate.h"
+#include "planner/spec/report/report_json.h"
 #include "simulator/simulate.h"
 #include "simulator/trace.h"
 #include "tests/gui/small_plan.h"

@@ -10,7 +10,7 @@
 
 #include "gui/models/columns.h"
 #include "gui/models/explored_rows.h"
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/search/search.h"
 #include "tests/gui/small_plan.h"
 

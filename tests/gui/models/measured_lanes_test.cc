@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gui/models/compare_model.h"
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "simulator/simulate.h"
 #include "simulator/trace.h"
 #include "tests/gui/made_lane.h"

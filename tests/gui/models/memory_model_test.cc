@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {

@@ -14,7 +14,7 @@
 #include "gui/models/metrics_state.h"
 #include "gui/models/session.h"
 #include "gui/models/summary_model.h"
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/scratch.h"
 

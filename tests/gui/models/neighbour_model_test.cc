@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "gui/models/session.h"
-#include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
+#include "planner/estimate/estimate.h"
+#include "planner/legality/legality.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {

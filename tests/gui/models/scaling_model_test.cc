@@ -12,8 +12,8 @@
 #include "gui/models/commands.h"
 #include "gui/models/session.h"
 #include "planner/search/search.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/format.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/format.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/scratch.h"
 

@@ -9,7 +9,7 @@
 #include "gui/models/explored_rows.h"
 #include "gui/models/session.h"
 #include "gui/models/summary_model.h"
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/search/search.h"
 #include "tests/gui/small_plan.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gui/models/explored_rows.h"
-#include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
+#include "planner/estimate/estimate.h"
+#include "planner/legality/legality.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {

@@ -6,7 +6,7 @@
 #include "gui/models/commands.h"
 #include "gui/models/readout.h"
 #include "gui/models/session.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "planner/spec/memory_labels.h"
+#include "planner/spec/report/memory_labels.h"
 #include "simulator/step_report.h"
 #include "tests/gui/small_plan.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/legality.h"
+#include "planner/legality/legality.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {

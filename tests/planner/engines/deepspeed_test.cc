@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_buffers.h"
+#include "planner/cost/memory/memory.h"
+#include "planner/cost/memory/stage_buffers.h"
 #include "planner/engines/engines.h"
 #include "tests/support/models.h"
 

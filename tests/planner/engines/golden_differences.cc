@@ -4,14 +4,14 @@
 #include <cmath>
 #include <numeric>
 
-#include "planner/cost/memory.h"
-#include "planner/cost/root_buckets.h"
-#include "planner/cost/stage_buffers.h"
+#include "planner/cost/memory/memory.h"
+#include "planner/cost/memory/root_buckets.h"
+#include "planner/cost/memory/stage_buffers.h"
 #include "planner/lowering/buckets.h"
 #include "planner/lowering/lower.h"
-#include "planner/spec/check.h"
-#include "planner/spec/json_writer.h"
-#include "planner/spec/report_names.h"
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/report/report_names.h"
+#include "planner/spec/text/check.h"
 #include "tests/planner/engines/goldens.h"
 
 namespace shardwise::test {

@@ -7,10 +7,10 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/check.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::test {
 

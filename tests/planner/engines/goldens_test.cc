@@ -6,8 +6,8 @@
 #include <set>
 #include <sstream>
 
-#include "planner/cost/held_to.h"
 #include "planner/engines/engines.h"
+#include "planner/legality/held_to.h"
 
 namespace shardwise::test {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "planner/cost/memory.h"
+#include "planner/cost/memory/memory.h"
 #include "planner/engines/engines.h"
 #include "tests/support/models.h"
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_buffers.h"
+#include "planner/cost/memory/memory.h"
+#include "planner/cost/memory/stage_buffers.h"
 #include "planner/engines/engines.h"
 #include "tests/support/models.h"
 

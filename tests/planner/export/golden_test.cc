@@ -7,15 +7,15 @@
 #include <cstddef>
 #include <string>
 
-#include "planner/cost/estimate.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/estimate.h"
 #include "planner/export/export_plan.h"
 #include "planner/export/framework_reader.h"
 #include "planner/export/write_configuration.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/plan_fields.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
 namespace {

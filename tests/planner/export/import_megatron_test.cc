@@ -13,7 +13,7 @@
 #include "planner/export/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/kept_of.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 #include "tests/planner/export/assumption_texts.h"
 
 namespace shardwise {

@@ -13,7 +13,7 @@
 #include "planner/export/export_folder.h"
 #include "planner/export/framework_reader.h"
 #include "planner/export/kept_of.h"
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 
 namespace shardwise {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/export/configuration.h"
 #include "planner/export/framework_reader.h"
 #include "planner/export/import_plan.h"

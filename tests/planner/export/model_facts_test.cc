@@ -6,8 +6,8 @@
 
 #include "planner/export/plan_facts.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise {
 namespace {

@@ -13,8 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/legality.h"
-#include "planner/cost/recompute_modules.h"
+#include "planner/cost/layer/recompute_modules.h"
 #include "planner/engines/engines.h"
 #include "planner/export/check_configuration.h"
 #include "planner/export/configuration.h"
@@ -24,9 +23,10 @@
 #include "planner/export/import_plan.h"
 #include "planner/export/plan_facts.h"
 #include "planner/export/write_configuration.h"
+#include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/plan_texts.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/plan/plan_fields.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/seed.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "planner/export/shell_text.h"
-#include "planner/spec/number.h"
+#include "planner/spec/text/number.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
 

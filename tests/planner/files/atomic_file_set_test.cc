@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #include "tests/planner/files/failure_of.h"
 #include "tests/support/scratch.h"
 

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <set>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 #include "tests/planner/files/failure_of.h"
 #include "tests/support/scratch.h"
 

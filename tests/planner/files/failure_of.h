@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "planner/spec/error.h"
+#include "planner/spec/text/error.h"
 
 namespace shardwise::test {
 

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise {

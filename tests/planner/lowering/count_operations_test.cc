@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/spec/names.h"
+#include "planner/spec/plan/names.h"
 #include "tests/planner/lowering/lowered.h"
 
 namespace shardwise::test {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "planner/cost/collective.h"
+#include "planner/cost/collectives/collective.h"
 #include "tests/planner/lowering/lowered.h"
 
 namespace shardwise::test {

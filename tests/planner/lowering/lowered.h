@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
+#include "planner/legality/legality.h"
 #include "planner/lowering/check_program.h"
 #include "planner/lowering/lower.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/plan.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/support/models.h"
 
 namespace shardwise::test {

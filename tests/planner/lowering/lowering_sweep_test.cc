@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "planner/spec/schedule_facts.h"
+#include "planner/spec/plan/schedule_facts.h"
 #include "tests/planner/lowering/lowered.h"
 #include "tests/planner/lowering/sampler.h"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "planner/cost/state_bytes.h"
+#include "planner/cost/memory/state_bytes.h"
 #include "planner/engines/engines.h"
 
 namespace shardwise::test {

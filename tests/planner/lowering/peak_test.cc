@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/memory.h"
-#include "planner/cost/runtime_memory.h"
-#include "planner/cost/usual_kernels.h"
-#include "planner/spec/names.h"
+#include "planner/cost/memory/memory.h"
+#include "planner/cost/software/runtime_memory.h"
+#include "planner/cost/software/usual_kernels.h"
+#include "planner/spec/plan/names.h"
 #include "tests/planner/lowering/lowered.h"
 #include "tests/planner/lowering/pipelines.h"
 #include "tests/planner/lowering/sampler.h"

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/planner/lowering/sampler.h"
 #include "tests/support/pipeline_ways.h"
 

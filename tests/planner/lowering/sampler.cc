@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "planner/cost/bucket_rules.h"
-#include "planner/cost/layout_rules.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/cost/memory/bucket_rules.h"
+#include "planner/legality/layout_rules.h"
+#include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise::test {
 

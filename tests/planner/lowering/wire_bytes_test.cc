@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/cost/gathers_once.h"
+#include "planner/schedule/gathers_once.h"
 #include "tests/planner/lowering/lowered.h"
 
 namespace shardwise::test {

@@ -1,5 +1,5 @@
 // A plan's model has sizes and lists of layers; formulas read both.
-#include "planner/spec/model_lists.h"
+#include "planner/spec/plan/model_lists.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "planner/model/hf_config.h"
-#include "planner/spec/catalogue.h"
+#include "planner/spec/json/catalogue.h"
 
 namespace shardwise {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "planner/model/hf_config.h"
-#include "planner/spec/model_spec.h"
+#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise::test {
 

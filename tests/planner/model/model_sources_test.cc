@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/model/hf_config.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 
 namespace shardwise {
 namespace {

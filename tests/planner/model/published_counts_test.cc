@@ -13,7 +13,7 @@
 #include "planner/model/build.h"
 #include "planner/model/hf_config.h"
 #include "planner/model/parameter_counts.h"
-#include "planner/spec/catalogue.h"
+#include "planner/spec/json/catalogue.h"
 #include "tests/planner/model/model_of_file.h"
 
 namespace shardwise {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/search/cheapest_fix.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report/report_json.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise {

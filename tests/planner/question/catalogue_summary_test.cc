@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/engines/engines.h"
-#include "planner/spec/catalogue.h"
+#include "planner/spec/json/catalogue.h"
 
 namespace shardwise {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/spec/split.h"
+#include "planner/spec/text/split.h"
 
 namespace shardwise {
 namespace {

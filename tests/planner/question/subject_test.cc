@@ -12,7 +12,7 @@
 #include "planner/question/asked_engines.h"
 #include "planner/question/field_texts.h"
 #include "planner/question/flags.h"
-#include "planner/spec/problems_in_file.h"
+#include "planner/spec/plan/problems_in_file.h"
 
 namespace shardwise {
 namespace {

@@ -9,7 +9,7 @@
 #include "planner/model/hf_config.h"
 #include "planner/score/row.h"
 #include "planner/score/score.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise {
 namespace {

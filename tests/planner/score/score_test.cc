@@ -9,7 +9,7 @@
 #include "planner/score/predict.h"
 #include "planner/score/score_json.h"
 #include "planner/score/score_text.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 #include "tests/planner/score/rows.h"
 
 namespace shardwise {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
+#include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/estimate.h"
+#include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/search.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise {
 namespace {

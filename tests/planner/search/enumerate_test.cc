@@ -8,9 +8,9 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/names.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/plan/plan_fields.h"
 #include "tests/support/sanitized.h"
 
 namespace shardwise {

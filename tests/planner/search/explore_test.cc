@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "tests/planner/search/search_job.h"
 
 namespace shardwise {

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "planner/cost/legality.h"
-#include "planner/spec/plan.h"
-#include "planner/spec/reader.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/plan/plan.h"
 #include "tests/planner/search/reread.h"
 
 namespace shardwise {

@@ -1,12 +1,12 @@
 // Plans of everything in the catalogue; here because models and engines are above the vocabulary.
-#include "planner/spec/plan.h"
+#include "planner/spec/plan/plan.h"
 
 #include <gtest/gtest.h>
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/planner/search/reread.h"
 
 namespace shardwise {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "planner/spec/plan.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise {
 

@@ -10,7 +10,7 @@
 #include "planner/model/hf_config.h"
 #include "planner/search/explore.h"
 #include "planner/search/search.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/kept_slots.h"
+#include "planner/schedule/kept_slots.h"
 #include "planner/search/explore.h"
 #include "planner/search/pipeline_stages.h"
 #include "tests/planner/search/search_job.h"

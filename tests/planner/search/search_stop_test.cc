@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "planner/cost/estimate.h"
+#include "planner/estimate/estimate.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/search_memory.h"
 #include "planner/search/work_list.h"

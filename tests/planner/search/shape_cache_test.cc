@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise {
 namespace {

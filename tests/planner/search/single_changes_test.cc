@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/legality.h"
-#include "planner/cost/loss_rows.h"
+#include "planner/estimate/loss_rows.h"
+#include "planner/legality/legality.h"
 #include "planner/search/explore.h"
-#include "planner/spec/plan_fields.h"
+#include "planner/spec/plan/plan_fields.h"
 #include "tests/planner/search/search_job.h"
 
 namespace shardwise {

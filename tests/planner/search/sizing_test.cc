@@ -8,13 +8,13 @@
 #include <optional>
 #include <vector>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/flops.h"
+#include "planner/cost/kernels/flops.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/estimate.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/search.h"
 #include "planner/search/sizing_json.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 
 namespace shardwise {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/pass_streams.h"
-#include "planner/cost/pipeline_data.h"
-#include "planner/cost/pipeline_sweep.h"
-#include "tests/planner/cost/time_fixture.h"
+#include "planner/cost/step/pass_streams.h"
+#include "planner/cost/step/pipeline_data.h"
+#include "planner/schedule/pipeline_sweep.h"
+#include "tests/planner/cost/step/time_fixture.h"
 
 namespace shardwise::test {
 namespace {

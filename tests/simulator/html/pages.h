@@ -3,10 +3,10 @@
 #include <string>
 #include <utility>
 
-#include "planner/cost/estimate.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/estimate.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/html/report_page.h"
 #include "simulator/simulate.h"
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/spec/format.h"
-#include "planner/spec/signed_format.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 #include "simulator/planning/plan_columns.h"
 #include "tests/simulator/html/page_checker.h"
 #include "tests/simulator/html/ranked.h"

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/estimate.h"
-#include "planner/spec/format.h"
-#include "planner/spec/memory_labels.h"
-#include "planner/spec/plan_page.h"
-#include "planner/spec/reader.h"
-#include "planner/spec/report_fields.h"
-#include "planner/spec/signed_format.h"
+#include "planner/estimate/estimate.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/plan/plan_page.h"
+#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/report_fields.h"
+#include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 #include "simulator/html/assets.h"
 #include "simulator/tiles.h"
 #include "tests/simulator/html/page_checker.h"

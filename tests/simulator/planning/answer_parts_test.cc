@@ -10,7 +10,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/question/layout_words.h"
-#include "planner/spec/format.h"
+#include "planner/spec/text/format.h"
 #include "simulator/planning/asked_plan.h"
 #include "simulator/planning/plan_words.h"
 

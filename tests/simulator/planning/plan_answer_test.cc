@@ -6,7 +6,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/planning/simulated_steps.h"
 #include "simulator/simulate.h"

@@ -6,9 +6,9 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/gpu_reader.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/machine/gpu_reader.h"
 #include "simulator/traces/import_run.h"
 #include "simulator/traces/traced_gpu.h"
 #include "tests/simulator/traces/text_source.h"

@@ -8,7 +8,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "simulator/trace.h"
 #include "simulator/traces/operation_record.h"
 #include "simulator/traces/predicted_work.h"

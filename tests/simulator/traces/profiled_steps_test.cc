@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "planner/spec/reader.h"
+#include "planner/spec/json/reader.h"
 #include "simulator/traces/traced_run.h"
 #include "tests/simulator/traces/text_source.h"
 

@@ -1,0 +1,184 @@
+#include "planner/cost/kernels/traffic.h"
+
+namespace shardwise {
+namespace {
+
+constexpr double kFp32 = 4;
+
+Traffic norm_traffic(const OperationSpec& op, const JobSpec& job, Kernels kernels, double b) {
+  // One pass forward; one backward, with a small reduction for the gain.
+  Traffic t{2 * b, 3 * b, 1, 2};
+  // Our kernel adds to the gradient of the residual stream.
+  if (kernels == Kernels::planned) t.backward = 4 * b;
+  const bool composite = job.rms_norm == RmsNormKernel::composite;
+  if (kernels == Kernels::eager && op.rms && composite) {
+    // Composite: to fp32, square, mean, scale, back, times gain. Backward visits each again.
+    t.forward = (b + kFp32) + 2 * kFp32 + kFp32 + 2 * kFp32 + (kFp32 + b) + 2 * b;
+    t.backward = 2 * t.forward;
+    t.forward_kernels = 6;
+    t.backward_kernels = 10;
+  } else if (kernels == Kernels::eager) {
+    t.backward = 5 * b;  // the gains' gradient reads input and output gradient once more
+  }
+  return t;
+}
+
+Traffic activation_traffic(const OperationSpec& op, Kernels kernels, bool fused, double b) {
+  // The product that makes the input writes the result too; the one that makes the result's
+  // gradient reads the input.
+  if (!op.gated && fused) return {b, b, 0, 0};
+  if (!op.gated) return {2 * b, 3 * b, 1, 1};
+  if (kernels != Kernels::eager) return {3 * b, 5 * b, 1, 1};
+  // silu, then the product; the product's two gradients, then silu's.
+  return {5 * b, 9 * b, 2, 3};
+}
+
+Traffic loss_traffic(const JobSpec& job, Kernels kernels, double b) {
+  switch (job.loss) {
+    case LossKernel::by_engine:
+      break;
+    case LossKernel::materialised:
+      // Cast to fp32, log-softmax, pick; its gradient, cast back. torch.compile joins the casts.
+      if (kernels == Kernels::compiled) return {2 * b + kFp32, kFp32 + b, 2, 1};
+      return {(b + kFp32) + 2 * kFp32, 2 * kFp32 + (kFp32 + b), 4, 3};
+    case LossKernel::fused:
+      return {2 * b + b, 2 * b, 2, 1};  // largest, sum; gradient in place
+    case LossKernel::fused_fp32:
+      // A copy in fp32; largest and sum read it, the gradient is written over it and cast back.
+      return {(b + kFp32) + 2 * kFp32, 2 * kFp32 + (kFp32 + b), 3, 2};
+    case LossKernel::chunked:
+      return {2 * b + b, 0, 4, 1};  // gradient in the same pass
+  }
+  return {};
+}
+
+}  // namespace
+
+Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
+                   const KernelTraits& ours, double bytes) {
+  const double b = bytes;
+  const bool eager = kernels == Kernels::eager;
+  switch (op.kind) {
+    case OpKind::norm:
+      return norm_traffic(op, job, kernels, b);
+    case OpKind::activation:
+      return activation_traffic(op, kernels, ours.fuses_activation, b);
+    case OpKind::rope:
+      // Eager: two products, the rotation, the sum, for queries and for keys.
+      return eager ? Traffic{8 * b, 8 * b, 8, 8} : Traffic{2 * b, 2 * b, 2, 2};
+    case OpKind::residual: {
+      // Backward: the gradients of the two branches are added. torch.compile joins the addition
+      // with the norm that follows, which then reads nothing again.
+      Traffic t =
+          kernels == Kernels::compiled ? Traffic{2 * b, 2 * b, 0, 0} : Traffic{3 * b, 3 * b, 1, 1};
+      // Ours: the product before is added to the stream, of which a norm keeps a copy; backward the
+      // norm's gradient is added to the stream's.
+      if (kernels == Kernels::planned) t = {3 * b, 0, 1, 0};
+      if (ours.epilogues)
+        t = {2 * b, 0, 0, 0};  // the copy is written by the norm, which reads anyway
+      if (job.dropout > 0) {
+        t.forward += eager ? 2 * b + 1 : 1;
+        t.backward += b + 1;
+        t.forward_kernels += eager ? 1 : 0;
+      }
+      return t;
+    }
+    case OpKind::embedding:
+      if (job.frozen_base) return {2 * b, 0, 1, 0};  // no gradient to scatter
+      return {2 * b, 3 * b, 1, 3};
+    case OpKind::router:
+      // Scores, choice, counts and offsets over few elements: kernels, not bytes.
+      return {6 * kFp32, 6 * kFp32, eager ? 12 : 6, eager ? 12 : 4};
+    case OpKind::dispatch:
+      return {2 * b, 2 * b, 2, 2};
+    case OpKind::combine:
+      return {2 * b, 3 * b, 2, 3};
+    case OpKind::loss:
+      return loss_traffic(job, kernels, b);
+    case OpKind::gemm:
+    case OpKind::attention:
+      return {0, 0, 0, 0};
+  }
+  return {};
+}
+
+double optimizer_traffic(const JobSpec& job, Kernels kernels, AdamwKernel adamw) {
+  const double moments = job.optimizer == Optimizer::adamw          ? 2
+                         : job.optimizer == Optimizer::sgd_momentum ? 1
+                                                                    : 0;
+  const double norm = kFp32 - shared_norm_traffic(kernels);
+  // The gradient is read and written; ours is clipped in the update.
+  const double clipping = kernels == Kernels::planned ? 0 : 2 * kFp32;
+  // Ours updates bf16 weights alone where they are the main ones.
+  const double main = kernels == Kernels::planned ? bytes_of(job.main_dtype) : kFp32;
+  // Gradient read; weight and moments read and written.
+  const double fused = kFp32 + 2 * (main + moments * bytes_of(job.moment_dtype));
+  // Operator by operator: decay 2 tensors, first moment 3, second 2 + 3, root, division and epsilon
+  // 2 each, update 4. Source: pytorch@v2.15.0:torch/optim/adam.py, _multi_tensor_adam.
+  constexpr double kTensors = 20;
+  const bool one_by_one = job.optimizer == Optimizer::adamw && adamw != AdamwKernel::fused;
+  return norm + clipping + (one_by_one ? kTensors * kFp32 : fused);
+}
+
+double shared_norm_traffic(Kernels kernels) { return kernels == Kernels::planned ? kFp32 : 0; }
+
+MoveKind move_kind(const OperationSpec& op) {
+  switch (op.kind) {
+    case OpKind::norm:
+      return op.rms ? MoveKind::rms_norm : MoveKind::layer_norm;
+    case OpKind::activation:
+      return op.gated ? MoveKind::swiglu : MoveKind::gelu;
+    case OpKind::rope:
+      return MoveKind::rope;
+    case OpKind::embedding:
+      return MoveKind::embedding;
+    case OpKind::loss:
+      return MoveKind::loss;
+    default:
+      return MoveKind::copy;
+  }
+}
+
+CastTraffic cast_traffic(DType precision, const JobSpec& job, Kernels kernels) {
+  if (bits_of(precision) > 8) return {};
+  constexpr double kWide = 2;
+  const double narrow = bits_of(precision) / 8.0;
+  const double cast = kWide + narrow;      // in one direction
+  const double both = kWide + 2 * narrow;  // as it is and transposed, in one pass
+  CastTraffic t;
+  if (kernels == Kernels::transformer_engine || kernels == Kernels::planned) {
+    // Only the scale of the matrix itself needs a pass before.
+    const bool dynamic = job.fp8_recipe == Fp8Recipe::tensorwise;
+    const double each = both + (dynamic ? kWide : 0);
+    t.input = t.gradient = t.weight_step = each;
+    t.input_kernels = t.gradient_kernels = dynamic ? 2 : 1;
+    return t;
+  }
+  switch (job.fp8_recipe) {
+    case Fp8Recipe::delayed:
+      return {both, both, cast, cast, 0, 1, 1, 1, 1};
+    case Fp8Recipe::tensorwise:
+      // The largest value in two stages, then the cast.
+      t = {kWide + both, kWide + both, kWide + cast, cast, 0, 3, 3, 3, 1};
+      break;
+    case Fp8Recipe::rowwise:
+      // Transposed in 16 bits first: scales run along the other dimension.
+      t = {cast + kWide + cast, cast + kWide + cast, cast, 2 * kWide + cast, 0, 2, 2, 1, 2};
+      break;
+    case Fp8Recipe::rowwise_wide_gradient:
+      t = {cast, cast, cast, cast, 0, 1, 1, 1, 2};
+      break;
+    case Fp8Recipe::block:
+      t = {2 * cast, 2 * cast, cast, cast, 0, 2, 2, 1, 1};
+      break;
+  }
+  if (job.fp8_parameter_gather) {
+    // Shards are cast before they travel; what arrives is only transposed.
+    t.weight_forward = 0;
+    t.weight_forward_kernels = 0;
+    t.weight_backward = 2 * narrow;
+  }
+  return t;
+}
+
+}  // namespace shardwise

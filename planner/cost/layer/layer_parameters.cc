@@ -1,0 +1,165 @@
+#include "planner/cost/layer/layer_parameters.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "planner/cost/layer/operation_memory.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/units.h"
+
+namespace shardwise {
+namespace {
+
+void add_group(LayerParameters& parameters, const TensorGroup& tensor) {
+  for (std::int32_t i = 0; i < parameters.groups; ++i) {
+    TensorGroup& each = parameters.group[static_cast<std::size_t>(i)];
+    if (each.rows == tensor.rows && each.row_elements == tensor.row_elements &&
+        each.routed == tensor.routed) {
+      each.count += tensor.count;
+      return;
+    }
+  }
+  SHARDWISE_CHECK(parameters.groups < kMaxTensorGroups, "more shapes than a layer may have");
+  parameters.group[static_cast<std::size_t>(parameters.groups++)] = tensor;
+}
+
+/// A norm of queries or keys of one head, which the heads of all tp ranks share.
+bool is_head_norm(const ParameterSpec& p) {
+  return p.tp_dim < 0 &&
+         (p.name.find("q_norm") != std::string::npos || p.name.find("k_norm") != std::string::npos);
+}
+
+/// Experts one by one: the tensors of the first, those of the second, and so on.
+std::vector<TensorGroup> by_expert(const std::vector<TensorGroup>& tensors) {
+  std::vector<TensorGroup> result;
+  for (std::size_t begin = 0; begin < tensors.size();) {
+    const TensorGroup& first = tensors[begin];
+    std::size_t end = begin + 1;
+    while (first.routed && end < tensors.size() && tensors[end].routed &&
+           tensors[end].count == first.count) {
+      ++end;
+    }
+    const std::int64_t experts = end - begin > 1 ? first.count : 1;
+    for (std::int64_t expert = 0; expert < experts; ++expert) {
+      for (std::size_t t = begin; t < end; ++t) {
+        result.push_back(tensors[t]);
+        result.back().count /= experts;
+      }
+    }
+    begin = end;
+  }
+  return result;
+}
+
+std::vector<TensorGroup> trained_in_order(const LayerSpec& layer, const JobSpec& job,
+                                          const EngineProfile& engine, const Layout& layout) {
+  std::vector<TensorGroup> tensors;
+  for (const RegisteredTensor& each : registered_tensors(layer, engine)) {
+    const ParameterSpec& first = layer.parameters[static_cast<std::size_t>(each.front())];
+    if (!first.trainable) continue;
+    const LocalTensor tensor = local_tensor(layer, each, engine, layout);
+    tensors.push_back({tensor.rows, tensor.row_elements, tensor.count, first.routed_expert});
+  }
+  if (!job.grouped_gemm) tensors = by_expert(tensors);
+  for (TensorGroup& tensor : tensors) tensor.routed = tensor.routed && routed_apart(engine, layout);
+  return tensors;
+}
+
+/// Trained tensors of a unit, as one buffer has them.
+TensorChunks unit_chunks(const LayerSpec& layer, const EngineProfile& engine, const Layout& layout,
+                         bool routed) {
+  std::vector<ChunkedTensor> tensors;
+  for (const RegisteredTensor& each : megatron_tensors(layer)) {
+    const ParameterSpec& first = layer.parameters[static_cast<std::size_t>(each.front())];
+    if (!first.trainable || first.routed_expert != routed) continue;
+    const LocalTensor part = local_tensor(first, engine, layout);
+    const LocalTensor whole = local_tensor(layer, each, engine, layout);
+    tensors.push_back({whole.rows * whole.row_elements,
+                       module_row(first, part.rows, part.row_elements), whole.count});
+  }
+  // A piece for each rank of 2^42 elements is more than any GPU holds of a layer, and bytes of all
+  // layers are still a number.
+  return tensor_chunks(std::move(tensors), (std::int64_t{1} << 42) / layout.world());
+}
+
+}  // namespace
+
+bool routed_apart(const EngineProfile& engine, const Layout& layout) {
+  const bool by_groups = engine.gradient_buffer == GradientBuffer::contiguous;
+  return !by_groups || layout.ep > 1 || layout.etp != layout.tp;
+}
+
+LocalTensor local_tensor(const ParameterSpec& p, const EngineProfile& engine,
+                         const Layout& layout) {
+  std::vector<std::int64_t> shape = p.shape.empty() ? std::vector<std::int64_t>{1} : p.shape;
+  const std::int64_t ways = p.routed_expert ? layout.etp : layout.tp;
+  if (p.tp_dim >= 0) {
+    auto& extent = shape[static_cast<std::size_t>(p.tp_dim)];
+    if (p.tp == TpSplit::vocab) {
+      extent = padded_vocabulary(extent, engine.vocabulary_multiple, ways);
+    }
+    extent = ceil_div(extent, ways);
+  }
+  LocalTensor tensor;
+  tensor.count = p.count;
+  if (p.routed_expert && p.count > 1) {
+    tensor.count = ceil_div(p.count, layout.ep);
+  } else if (p.routed_expert) {
+    shape.front() = ceil_div(shape.front(), layout.ep);  // all experts in one tensor
+  }
+  tensor.rows = shape.front();
+  tensor.row_elements =
+      std::accumulate(shape.begin() + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
+  return tensor;
+}
+
+LocalTensor local_tensor(const LayerSpec& layer, const RegisteredTensor& registered,
+                         const EngineProfile& engine, const Layout& layout) {
+  LocalTensor whole;
+  for (const std::int32_t p : registered) {
+    const ParameterSpec& parameter = layer.parameters[static_cast<std::size_t>(p)];
+    const LocalTensor part = local_tensor(parameter, engine, layout);
+    if (registered.size() == 1) return part;
+    whole.rows += part.rows * part.row_elements;
+    whole.count = part.count;
+  }
+  return whole;
+}
+
+LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
+                                 const EngineProfile& engine, const Layout& layout) {
+  LayerParameters result;
+  const bool routes = std::ranges::any_of(
+      layer.operations, [](const OperationSpec& op) { return op.kind == OpKind::router; });
+  for (const ParameterSpec& p : layer.parameters) {
+    const LocalTensor tensor = local_tensor(p, engine, layout);
+    const std::int64_t elements = tensor.elements();
+    if (routes && !p.trainable && p.shape.size() == 1) {
+      result.counted_experts += elements;
+      continue;
+    }
+    if (!p.trainable || job.frozen_base) {
+      result.frozen += elements;
+      if (p.tp == TpSplit::vocab) result.frozen_vocabulary += elements;
+      continue;
+    }
+    const bool routed = p.routed_expert && routed_apart(engine, layout);
+    (routed ? result.routed : result.dense) += elements;
+    if (p.tp == TpSplit::vocab) result.vocabulary += elements;
+    if (p.tp_dim < 0 && !p.routed_expert) result.replicated += elements;
+    if (is_head_norm(p)) result.head_norms += elements;
+    result.tensors += tensor.count;
+    add_group(result, {tensor.rows, tensor.row_elements, tensor.count, routed});
+  }
+  if (result.tensors == 0) return result;
+  result.in_order = trained_in_order(layer, job, engine, layout);
+  if (engine.padding != ShardPadding::unit) return result;
+  result.chunks = unit_chunks(layer, engine, layout, false);
+  if (result.routed > 0) result.routed_chunks = unit_chunks(layer, engine, layout, true);
+  return result;
+}
+
+}  // namespace shardwise

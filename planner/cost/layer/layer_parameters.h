@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "planner/cost/layer/registered_tensors.h"
+#include "planner/cost/layer/tensor_chunks.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/model_spec.h"
+
+namespace shardwise {
+
+/// Equal tensors of one layer on one rank, as sharding sees them.
+struct TensorGroup {
+  std::int64_t rows = 0;          // dimension 0, the one that FSDP2 cuts
+  std::int64_t row_elements = 0;  // product of the others
+  std::int64_t count = 0;
+  bool routed = false;
+};
+inline constexpr int kMaxTensorGroups = 24;
+
+/// What one rank holds of a parameter after tp, ep and etp: `count` tensors [rows, row_elements].
+struct LocalTensor {
+  std::int64_t rows = 0;
+  std::int64_t row_elements = 1;
+  std::int64_t count = 1;
+  std::int64_t elements() const { return rows * row_elements * count; }
+};
+LocalTensor local_tensor(const ParameterSpec& parameter, const EngineProfile& engine,
+                         const Layout& layout);
+/// The same of what an engine keeps as one tensor: rows of one element, where it has several.
+LocalTensor local_tensor(const LayerSpec& layer, const RegisteredTensor& registered,
+                         const EngineProfile& engine, const Layout& layout);
+
+/// Elements of the parameters that one rank holds of one layer, after tp, ep and etp.
+struct LayerParameters {
+  std::int64_t dense = 0;              // trained; data parallel over dp x cp
+  std::int64_t routed = 0;             // trained routed experts; data parallel over edp
+  std::int64_t frozen = 0;             // not trained: weights without gradients or optimizer state
+  std::int64_t vocabulary = 0;         // part of dense: tables over the vocabulary
+  std::int64_t frozen_vocabulary = 0;  // part of frozen
+  std::int64_t narrow_dense = 0;       // part of dense: matrices multiplied in 8 bits
+  std::int64_t narrow_routed = 0;      // part of routed
+  std::int64_t replicated = 0;  // part of dense: whole on every tp rank; under sequence parallelism
+                                // their gradients differ and are summed over tp
+  std::int64_t head_norms = 0;  // part of replicated: norms of single heads, whose gradients differ
+                                // over tp in any case
+  std::int64_t counted_experts = 0;  // whose load an untrained bias evens out: a buffer, as is the
+                                     // count of their tokens, whole on every rank
+  std::int64_t tensors = 0;
+  TensorChunks chunks;         // of the dense tensors, where units are padded (ShardPadding::unit)
+  TensorChunks routed_chunks;  // and of those of routed experts
+  std::int32_t groups = 0;
+  std::array<TensorGroup, kMaxTensorGroups> group{};
+  std::vector<TensorGroup> in_order;  // trained, as registered_tensors() orders them
+};
+
+/// Whether routed experts have buckets, and ranks, of their own. Megatron's are in the dense
+/// buckets where every rank holds all of them, as it does the rest of the layer; Megatron-FSDP
+/// parts them by name. Source:
+/// Megatron-LM@d98e8a64:megatron/core/extensions/transformer_engine.py:1236-1240 (use_expert_pgs);
+/// megatron/core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py:1787.
+bool routed_apart(const EngineProfile& engine, const Layout& layout);
+
+LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
+                                 const EngineProfile& engine, const Layout& layout);
+
+}  // namespace shardwise

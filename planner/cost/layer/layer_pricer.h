@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "planner/cost/collectives/collective.h"
+#include "planner/cost/kernels/kernel_traits.h"
+#include "planner/cost/layer/layer_time.h"
+#include "planner/cost/layer/operation_sizes.h"
+
+namespace shardwise {
+
+/// Sizes and groups that every operation of a layer shares on one rank for one micro-batch.
+struct LayerSizes : OperationSizes {
+  double met = 0;      // copies of tokens that meet this rank's experts: the busiest rank's
+  double element = 2;  // bytes of an activation element
+  Kernels pointwise = Kernels::eager;  // who wrote what only moves bytes
+  KernelTraits ours;                   // of our kernels; none where the layer has others
+  /// Megatron's modules over PyTorch's operators: fused pointwise kernels, and copies between them.
+  bool megatron_eager() const { return kernels == Kernels::eager && pointwise != kernels; }
+  TpOverlap tp_overlap = TpOverlap::none;
+  double tp_tax = 0;              // share of a product lost while a collective of tp runs beside it
+  double cp_tax = 0;              // of attention, beside one of cp
+  double all_reduce_kernels = 1;  // that the host issues in the time of one such collective
+  double all_gather_kernels = 1;
+  double reduce_scatter_kernels = 1;
+  GroupShape tp_group;
+  GroupShape cp_group;
+  GroupShape ep_group;
+  GroupShape etp_group;
+};
+LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
+                       const ClusterSpec& cluster, const Layout& layout);
+
+/// A matrix product in its three directions. m rows, n columns of the weight, k its rows.
+struct Product {
+  Seconds forward;
+  Seconds forward_pieces;  // the same in tp pieces of m / tp rows, where communication needs that
+  Seconds input_gradient;
+  Seconds input_gradient_pieces;
+  Seconds weight_gradient;
+  Flops flops;  // of one direction
+  // Among the items noted: kNone where it is not.
+  static constexpr std::size_t kNone = SIZE_MAX;
+  std::size_t forward_at = kNone;
+  std::size_t weight_at = kNone;
+  std::size_t input_at = kNone;
+};
+
+/// The ranks of a group that are inside one domain of the innermost tier. \pre group.tiers >= 1
+GroupShape node_of(const GroupShape& group);
+
+/// Attention and everything else that has no 8-bit form runs in this.
+constexpr DType wide_dtype(DType precision) {
+  return bits_of(precision) <= 8 ? DType::bf16 : precision;
+}
+
+/// The prices that the operations of a layer are summed from.
+class LayerPricer {
+ public:
+  LayerPricer(const LayerSpec& layer, const JobSpec& job, const ClusterSpec& cluster,
+              const Layout& layout, const LayerSizes& sizes, std::vector<GemmUse>* gemms,
+              std::vector<LayerItem>* items)
+      : layer_(layer),
+        job_(job),
+        cluster_(cluster),
+        layout_(layout),
+        sizes_(sizes),
+        gemms_(gemms),
+        items_(items) {}
+
+  /// \param groups  products of this shape in one kernel; `m` is then of one of them
+  /// \param gradient  where the weight gradient goes
+  /// \param trains    the weight gradient is computed at all
+  /// \param pieces    the rows are cut into so many products, one after the other
+  Product product(std::string_view name, DType dtype, std::int64_t groups, double m, std::int64_t n,
+                  std::int64_t k, GemmOutput gradient = GemmOutput::written, bool trains = true,
+                  double pieces = 1) const;
+  /// \param kernels  that share the bytes; below one (joined with a neighbour) counts as part of it
+  Seconds moved(Pass pass, double bytes, int kernels = 1, double times = 1) const {
+    return moved(pass, MoveKind::copy, bytes, kernels, times);
+  }
+  Seconds moved(Pass pass, MoveKind kind, double bytes, int kernels = 1, double times = 1) const;
+  Seconds collective(CollectiveKind kind, double bytes, const GroupShape& group) const;
+  /// How a collective lies among the kernels: beside the one that follows, as steps one after the
+  /// other, and before which item.
+  struct Placing {
+    bool beside = false;
+    double times = 1;
+    std::size_t at = kLast;
+  };
+  static constexpr std::size_t kLast = SIZE_MAX;
+  /// The price of one collective of a group of the layer, which is noted. \param node  see node_of
+  Seconds charge(Pass pass, CollectiveKind kind, double bytes, GroupKind group) const {
+    return charge(pass, kind, bytes, group, Placing{});
+  }
+  Seconds charge(Pass pass, CollectiveKind kind, double bytes, GroupKind group,
+                 const Placing& placing, bool node = false) const;
+  /// What all collectives charged so far send, and again what runs again.
+  const TierTraffic& traffic() const { return traffic_; }
+  /// Items noted so far.
+  std::size_t noted() const { return items_ == nullptr ? 0 : items_->size(); }
+  /// How often what is noted from now on runs again before backward.
+  void set_again(double share) const { again_ = share; }
+  /// From now on what is noted of the forward pass begins the backward pass: it is kept until the
+  /// end of the layer.
+  void set_late(bool late) const { late_ = late; }
+  /// Notes what was kept.
+  void note_late() const;
+
+  /// Core attention of one micro-batch with what context parallelism adds.
+  void attention(const OperationSpec& op, PassTime& forward, PassTime& backward) const;
+
+  /// Compute dtype of a weight product.
+  DType weight_dtype(const OperationSpec& op) const;
+
+  const LayerSizes& sizes() const { return sizes_; }
+
+ private:
+  void fused_attention(const AttentionWork& work, PassTime& forward, PassTime& backward,
+                       double times = 1, std::string_view name = "attention") const;
+  void note(Pass pass, KernelWork kernel, bool weight = false) const;
+  void materialised_attention(const OperationSpec& op, const AttentionWork& work, PassTime& forward,
+                              PassTime& backward) const;
+  void ring_attention(const AttentionWork& work, double key_value_bytes, PassTime& forward,
+                      PassTime& backward) const;
+
+  const LayerSpec& layer_;
+  const JobSpec& job_;
+  const ClusterSpec& cluster_;
+  const Layout& layout_;
+  const LayerSizes& sizes_;
+  std::vector<GemmUse>* gemms_;
+  std::vector<LayerItem>* items_;
+  mutable double again_ = 0;  // part of what is noted, not of any price
+  mutable bool late_ = false;
+  mutable TierTraffic traffic_;
+  mutable std::vector<LayerItem> kept_;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/cost/layer/operation_memory.h"
+
+namespace shardwise {
+
+inline constexpr std::int64_t kFp32Bytes = 4;
+inline constexpr std::int64_t kMaskBytes = 1;
+
+/// Sizes that all operations of a model share on one rank, for one micro-batch.
+struct OperationSizes {
+  Kernels kernels = Kernels::eager;
+  AttentionKernel attention = AttentionKernel::flash;
+  LossKernel loss = LossKernel::fused;
+  bool repeats = false;  // JobSpec::repeat_key_values
+  RmsNormKernel rms_norm = RmsNormKernel::composite;
+  ContextParallelKind cp_kind = ContextParallelKind::ring;
+  std::int64_t bytes = 2;     // an element of an activation
+  std::int64_t tokens = 0;    // of this rank's slice of the sequences (cp)
+  std::int64_t spread = 0;    // tokens outside tensor-parallel regions: cut by sequence parallel
+  std::int64_t routed = 0;    // tokens x copies that meet this rank's routed experts
+  std::int64_t sequence = 0;  // keys a query can attend to
+  std::int64_t batch = 1;
+  std::int64_t hidden = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t tp = 1;
+  std::int64_t cp = 1;
+  std::int64_t ep = 1;
+  std::int64_t etp = 1;
+  std::int64_t experts_per_token = 0;
+  std::int64_t local_experts = 0;
+  std::int64_t vocabulary_multiple = 1;
+  std::int64_t chunk_rows = 0;  // of our chunked loss, JobSpec::loss_chunk_rows
+  bool megatron = false;
+  bool sequence_parallel = false;
+  bool dropout = false;
+  bool frozen = false;          // only adapters of queries and values are trained
+  bool narrow = false;          // products in 8 bits (or 4)
+  bool keeps_narrow = false;    // what a product keeps of its input is the 8-bit copy
+  bool gathers_narrow = false;  // its matrix arrives in 8 bits
+  DType precision = DType::bf16;
+  SavedFormat saved_inputs = SavedFormat::as_computed;  // of linear layers
+  Fp8Recipe recipe = Fp8Recipe::tensorwise;
+  bool fuses_weight_gradient = false;  // wgrad accumulates into the gradient buffer directly
+
+  /// One matrix for queries, keys and values, and for gate and up.
+  bool joins_projections() const { return own_modules(); }
+  /// Modules written for training at scale (Megatron's, ours) rather than PyTorch's: they keep what
+  /// their backward needs and no more, whoever wrote the kernels below them.
+  bool own_modules() const { return megatron || kernels == Kernels::planned; }
+  /// RMSNorms are several operators of PyTorch's, in fp32.
+  bool composes_norms() const {
+    return kernels == Kernels::eager && !own_modules() && rms_norm == RmsNormKernel::composite;
+  }
+  /// Keys and values are repeated for every query head that shares them: by the model, or by
+  /// kernels that take no groups. PyTorch's attention takes them (scaled_dot_product_attention,
+  /// enable_gqa).
+  bool repeats_keys() const {
+    const bool takes_groups =
+        attention != AttentionKernel::materialised && attention != AttentionKernel::flash1;
+    return !joins_projections() && (repeats || !takes_groups);
+  }
+  /// Our head computes loss and gradients in backward, by rows: logits do not outlive their rows.
+  bool by_rows() const {
+    return kernels == Kernels::planned &&
+           (loss == LossKernel::chunked || loss == LossKernel::fused);
+  }
+  /// Tokens whose logits exist at once, `op` being the head's product or the loss.
+  std::int64_t loss_rows(const OperationSpec& op) const;
+  /// Bytes of a copy of so many elements that a narrow product reads, with its scales.
+  std::int64_t narrow_bytes(std::int64_t elements) const;
+  /// Whether `op` is multiplied in 8 bits: matrices of the blocks, but the router's.
+  bool is_narrow(const OperationSpec& op) const;
+  /// Width of a head in which FlashAttention's backward sums the gradient of queries in fp32:
+  /// PyTorch's is a multiple of 32 or 64. Source:
+  /// pytorch@v2.15.0:aten/src/ATen/native/transformers/ cuda/flash_attn/flash_api.cpp, mha_bwd,
+  /// dq_accum.
+  std::int64_t summed_width(const OperationSpec& op) const;
+  /// The part of `width` that a rank has of what `op` makes.
+  std::int64_t cut(std::int64_t width, const OperationSpec& op) const;
+};
+
+OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
+                               const EngineProfile& engine, const Layout& layout);
+
+// What each kind of operation keeps and needs; what it reads is filled in by the caller.
+void size_norm(OperationMemory& m, const OperationSizes& s);
+void size_gemm(OperationMemory& m, const OperationSizes& s);
+void size_attention(OperationMemory& m, const OperationSizes& s);
+void size_activation(OperationMemory& m, const OperationSizes& s);
+void size_rope(OperationMemory& m, const OperationSpec& core, const OperationSizes& s);
+void size_residual(OperationMemory& m, const OperationSizes& s);
+void size_router(OperationMemory& m, const OperationSizes& s);
+void size_dispatch(OperationMemory& m, const OperationSizes& s);
+void size_combine(OperationMemory& m, const OperationSizes& s);
+void size_embedding(OperationMemory& m, const OperationSizes& s);
+void size_loss(OperationMemory& m, const OperationSizes& s);
+
+}  // namespace shardwise

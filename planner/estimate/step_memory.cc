@@ -1,0 +1,42 @@
+#include "planner/estimate/step_memory.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "planner/estimate/estimate.h"
+
+namespace shardwise {
+
+MemoryCosts memory_costs(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                         const EngineProfile& engine, const Layout& layout) {
+  return {assign_stages(model, layout), layer_memories(model, job, engine, layout),
+          memory_rules_on(cluster.gpu, model, job, engine),
+          job.microbatches(layout.dp(), layout.micro_batch_size)};
+}
+
+StepMemory step_memory(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                       const Layout& layout, const MemoryCosts& costs) {
+  StepMemory step;
+  Verdict& v = step.verdict;
+  v.usable = Bytes(static_cast<std::int64_t>(static_cast<double>(cluster.gpu.hbm_bytes.value()) *
+                                             (1 - job.held_back)));
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageParts parts = stage_parts(model, costs.memories, costs.stages[s]);
+    const StageContext context = {&costs.rules, &layout, static_cast<std::int32_t>(s),
+                                  costs.num_microbatches};
+    const StageMemory memory = stage_memory(parts, context);
+    const Bytes upper = memory.peak_total() + memory_doubt(memory, parts, context).total();
+    v.upper = std::max(v.upper, upper);
+    if (s == 0 || memory.peak_total() > v.point) {
+      v.point = memory.peak_total();
+      v.worst_stage = static_cast<int>(s);
+      v.worst_phase = memory.peak_phase();
+    }
+    step.stages.push_back(memory);
+    step.upper.push_back(upper);
+  }
+  v.fit = fit_of(v.point, v.upper, v.usable);
+  return step;
+}
+
+}  // namespace shardwise

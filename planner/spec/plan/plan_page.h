@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "planner/spec/plan/plan.h"
+#include "planner/spec/text/diagnostic.h"
+
+namespace shardwise {
+
+/// A page larger than this is no report of ours: `shardwise report` writes at most 1 MB.
+inline constexpr std::size_t kMostPageBytes = 16'000'000;
+
+/// JSON as an element of an HTML page that a browser neither shows nor runs. Names cannot end it:
+/// each `<` is written as a JSON escape.
+/// \param id  of the element, our own
+std::string json_element(std::string_view id, std::string_view json);
+
+/// The plan as such an element.
+std::string plan_element(const Plan& plan);
+
+/// Whether a file's text is a page rather than JSON.
+bool is_page(std::string_view text);
+
+/// The JSON text of the one plan in a page, below as many empty lines as stand before it, so that
+/// problems have the page's lines. Refuses pages without a plan, with two, and cut-off ones.
+/// \param file  the name put into diagnostics
+Result<std::string> plan_in_page(std::string_view page, const std::string& file);
+
+}  // namespace shardwise

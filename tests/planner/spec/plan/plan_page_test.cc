@@ -1,0 +1,145 @@
+#include "planner/spec/plan/plan_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "planner/spec/json/reader.h"
+#include "tests/support/scratch.h"
+
+namespace shardwise {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kGolden = "tests/golden/plan.json";
+constexpr const char* kMarker = "<script type=\"application/json\" id=\"plan\">\n";
+
+Plan golden() { return *read_plan(kGolden); }
+
+std::string page_with(const std::string& element) {
+  return "<!doctype html>\n<title>a plan</title>\n" + element + "\n<p>after it</p>\n";
+}
+
+/// What is said of a page.
+std::string refused_page(const std::string& page) {
+  const test::Scratch scratch;
+  const Result<Plan> plan = read_plan(scratch.write_bytes("report.html", page));
+  return plan ? "accepted" : to_string(plan.problems());
+}
+
+TEST(PlanPage, GivesThePlanBackToTheByte) {
+  const test::Scratch scratch;
+  for (const char* name : {"gpt2", "</script><script>alert(1)</script>", "<!--<script>", "]]>",
+                           "\\u003c", "</SCRIPT >", "a \"quoted\" & 'named' model"}) {
+    Plan plan = golden();
+    plan.model.name = name;
+    plan.cluster.label = std::string_view(kMarker).substr(0, std::string_view(kMarker).size() - 1);
+    const std::string file = scratch.write_bytes("report.html", page_with(plan_element(plan)));
+    const Result<Plan> read = read_plan(file);
+    ASSERT_TRUE(read.ok()) << to_string(read.problems());
+    EXPECT_EQ(to_json(*read), to_json(plan)) << name;
+    EXPECT_EQ(digest(*read), digest(plan)) << name;
+  }
+}
+
+TEST(PlanPage, IsReadWithAByteOrderMarkAndWithOtherLineEnds) {
+  const std::string page = page_with(plan_element(golden()));
+  std::string crlf;
+  for (const char c : page) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  EXPECT_EQ(refused_page("\xEF\xBB\xBF" + page), "accepted");
+  EXPECT_EQ(refused_page(crlf), "accepted");
+  EXPECT_EQ(refused_page("\xEF\xBB\xBF" + crlf), "accepted");
+  const std::size_t key = crlf.find("\"layout\"");
+  const auto line =
+      1 + std::count(crlf.begin(), crlf.begin() + static_cast<std::ptrdiff_t>(key), '\n');
+  EXPECT_THAT(refused_page(crlf.replace(key, 8, "\"layuot\"")),
+              HasSubstr("report.html:" + std::to_string(line) + ":"));
+}
+
+TEST(PlanPage, ThatWasCutOffIsAskedWhetherItIsComplete) {
+  const std::string page = page_with(plan_element(golden())) + "</html>\n";
+  EXPECT_THAT(refused_page(page.substr(0, 20)), HasSubstr("is the file complete?"));
+  EXPECT_THAT(refused_page(page.substr(0, page.size() / 2)), HasSubstr("is the file complete?"));
+  EXPECT_THAT(refused_page("<html></html>"), testing::Not(HasSubstr("is the file complete?")));
+}
+
+TEST(PlanPage, HasNoCharacterThatTurnsItsText) {
+  Plan plan = golden();
+  plan.model.name = "a\u202Eb\u2066c\u200Fd\u2013";
+  const std::string element = plan_element(plan);
+  EXPECT_THAT(element, HasSubstr("a\\u202eb\\u2066c\\u200fd\u2013"));
+  const test::Scratch scratch;
+  const Result<Plan> read = read_plan(scratch.write_bytes("report.html", page_with(element)));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(digest(*read), digest(plan));
+}
+
+// A browser ends the element at the first "</script", and reads "<!--" as the begin of text in
+// which it is not ended. HTML, "Restrictions for contents of script elements".
+TEST(PlanPage, HasNoTagInItsElement) {
+  Plan plan = golden();
+  plan.model.name = "</script><!-- <script>";
+  const std::string element = plan_element(plan);
+  const std::string inside = element.substr(std::string(kMarker).size());
+  EXPECT_EQ(inside.find('<'), inside.size() - std::string("</script>").size());
+}
+
+TEST(PlanPage, SaysTheLineOfThePage) {
+  std::string element = plan_element(golden());
+  const std::string key = "\"global_batch_size\": ";
+  const std::size_t at = element.find(key) + key.size();
+  element.insert(at, "-");
+  const std::string page = page_with(element);
+  const auto line =
+      1 +
+      std::count(page.begin(), page.begin() + static_cast<std::ptrdiff_t>(page.find(key)), '\n');
+  EXPECT_THAT(refused_page(page), HasSubstr("report.html:" + std::to_string(line) + ":"));
+  EXPECT_THAT(refused_page(page), HasSubstr("/job/global_batch_size"));
+}
+
+TEST(PlanPage, RefusesAPageWithoutAPlan) {
+  EXPECT_THAT(refused_page(page_with("")), HasSubstr("report.html: a page without a plan\n"));
+  EXPECT_THAT(refused_page("<svg></svg>"), HasSubstr("a page without a plan"));
+}
+
+TEST(PlanPage, RefusesASecondPlan) {
+  const std::string element = plan_element(golden());
+  EXPECT_THAT(refused_page(page_with(element + "\n" + element)),
+              HasSubstr("a second plan in one page"));
+}
+
+TEST(PlanPage, RefusesACutOffPage) {
+  const std::string page = page_with(plan_element(golden()));
+  const std::size_t begin = page.find(kMarker) + std::string(kMarker).size();
+  const std::size_t end = page.find("</script>");
+  for (const std::size_t length : {begin, begin + 1, (begin + end) / 2, end, end + 8}) {
+    EXPECT_THAT(refused_page(page.substr(0, length)), HasSubstr("the page ends inside its plan"))
+        << length;
+  }
+}
+
+TEST(PlanPage, RefusesAPlanOfAnotherVersion) {
+  std::string page = page_with(plan_element(golden()));
+  const std::string schema = "shardwise.plan/1";
+  page.replace(page.find(schema), schema.size(), "shardwise.plan/2");
+  EXPECT_THAT(refused_page(page), HasSubstr("/schema"));
+}
+
+TEST(PlanPage, RefusesAPageLargerThanAReport) {
+  std::string page = page_with(plan_element(golden()));
+  page.append(kMostPageBytes, ' ');
+  EXPECT_THAT(refused_page(page), HasSubstr("but a report has at most 16000000"));
+}
+
+TEST(PlanPage, TakesJsonForNoPage) {
+  EXPECT_FALSE(is_page(to_json(golden())));
+  EXPECT_FALSE(is_page(""));
+  EXPECT_FALSE(is_page(" \n\t"));
+  EXPECT_TRUE(is_page("\n <!doctype html>"));
+}
+
+}  // namespace
+}  // namespace shardwise
