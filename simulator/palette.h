@@ -7,30 +7,12 @@
 #include <string_view>
 
 #include "planner/spec/report/memory_labels.h"
+#include "simulator/paint.h"
 
 namespace shardwise::sim {
 
 /// The colours of every picture: `simulate --svg`, the report, the viewer. They stay apart for
 /// readers who are colour-blind (tests/simulator/palette_test.cc).
-
-/// What a colour of the timeline says.
-enum class Paint : std::uint8_t {
-  forward,
-  backward,
-  weight,
-  recompute,
-  optimizer,
-  gather,
-  reduce,
-  message,
-  layer,
-  copy
-};
-
-/// As commands spell them.
-inline constexpr std::array<std::string_view, 10> kPaintWords = {
-    "forward", "backward", "weight",  "recompute", "optimizer",
-    "gather",  "reduce",   "message", "layer",     "copy"};
 
 /// A colour as "#3b76b5" on a light and on a dark page.
 struct PaintStyle {

@@ -8,7 +8,6 @@
 #include "planner/spec/text/check.h"
 #include "simulator/layer_transfers.h"
 #include "simulator/pass_parts.h"
-#include "simulator/timeline_blocks.h"
 
 namespace shardwise::sim {
 namespace {

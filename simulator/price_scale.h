@@ -6,7 +6,7 @@
 #include "planner/recorded/traffic_axis.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/program/step_program.h"
-#include "simulator/palette.h"
+#include "simulator/paint.h"
 #include "simulator/workload.h"
 
 namespace shardwise::sim {

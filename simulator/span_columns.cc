@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "planner/recorded/stage_timeline.h"
-#include "simulator/timeline_blocks.h"
 
 namespace shardwise::sim {
 namespace {

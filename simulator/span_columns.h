@@ -7,7 +7,7 @@
 #include "planner/recorded/recorded_step.h"
 #include "planner/recorded/traffic_axis.h"
 #include "planner/spec/program/step_program.h"
-#include "simulator/palette.h"
+#include "simulator/paint.h"
 
 namespace shardwise::sim {
 

@@ -6,8 +6,8 @@
 
 #include "planner/recorded/stage_timeline.h"
 #include "planner/recorded/step_parts.h"
+#include "simulator/paint.h"
 #include "simulator/pass_parts.h"
-#include "simulator/timeline_blocks.h"
 
 namespace shardwise::sim {
 namespace {

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/program/step_program.h"
-#include "simulator/palette.h"
+#include "simulator/paint.h"
 #include "simulator/span_columns.h"
 
 namespace shardwise::sim {
@@ -21,9 +20,6 @@ struct Block {
 
 /// "forward, micro-batch 3, chunk 1: 12.3 ms, from 1.20 s".
 std::string words_of(const Block& block);
-
-/// What an operation is drawn as.
-Paint paint_of(const ProgramOp& op);
 
 /// The blocks of a stream in time: neighbours of one kind and micro-batch are one where less than
 /// `least_gap` seconds are between them.

@@ -13,7 +13,7 @@
 #include "gui/app/left_window.h"
 #include "gui/app/shot.h"
 #include "gui/models/commands.h"
-#include "gui/models/summary_model.h"
+#include "gui/models/layout_text.h"
 
 namespace shardwise::view {
 namespace {

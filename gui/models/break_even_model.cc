@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-#include "gui/models/summary_model.h"
+#include "gui/models/layout_text.h"
 
 namespace shardwise::view {
 namespace {

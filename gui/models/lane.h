@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/palette.h"
 #include "simulator/span_columns.h"
 
 namespace shardwise::view {

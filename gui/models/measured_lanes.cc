@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "simulator/timeline_blocks.h"
+#include "simulator/paint.h"
 #include "simulator/traces/work_kind.h"
 
 namespace shardwise::view {

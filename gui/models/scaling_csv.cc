@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "gui/models/layout_text.h"
 #include "gui/models/scaling_model.h"
-#include "gui/models/summary_model.h"
 #include "planner/spec/report/report_names.h"
 
 namespace shardwise::view {

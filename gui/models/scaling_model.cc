@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "gui/models/summary_model.h"
+#include "gui/models/layout_text.h"
 #include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/catalogue_summary.h"

@@ -7,10 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "planner/spec/plan/names.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
-#include "planner/spec/text/utf8.h"
 #include "simulator/tiles.h"
 
 namespace shardwise::view {
@@ -139,35 +137,6 @@ void put_run(std::vector<Tile>& tiles, const MetricsState& metrics, Seconds pred
   if (step == tiles.end()) return;
   step->beside =
       fmt::format("run {}, {}", format_seconds(median), signed_percent(predicted / median - 1));
-}
-
-std::string title_text(const Plan& plan) {
-  const std::int64_t gpus = plan.layout.world();
-  return fmt::format("{} on {} GPU{} of {}", shown(plan.model.name), format_count(gpus),
-                     gpus == 1 ? "" : "s", shown(plan.cluster.name));
-}
-
-std::string question_text(const Plan& plan) {
-  return fmt::format("{}, batch {} x {} tokens", shown(plan.engine.name),
-                     format_count(plan.job.global_batch_size),
-                     format_count(plan.job.sequence_length));
-}
-
-std::string layout_text(const Layout& layout) {
-  std::string text = fmt::format("tp{}", layout.tp);
-  const auto degree = [&](const char* name, std::int64_t ways) {
-    if (ways > 1) text += fmt::format(" {}{}", name, ways);
-  };
-  degree("cp", layout.cp);
-  text += fmt::format(" pp{}", layout.pp);
-  degree("vpp", layout.vpp);
-  degree("ep", layout.ep);
-  text += fmt::format(" dp{}", layout.dp());
-  text += fmt::format(" zero-{} mbs{}", int{layout.zero_stage}, layout.micro_batch_size);
-  text += layout.recompute == Recompute::none
-              ? " no recompute"
-              : fmt::format(" {} recompute", name_of(layout.recompute));
-  return text;
 }
 
 }  // namespace shardwise::view

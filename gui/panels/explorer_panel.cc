@@ -11,7 +11,7 @@
 
 #include "gui/models/columns.h"
 #include "gui/models/explore_model.h"
-#include "gui/models/summary_model.h"
+#include "gui/models/layout_text.h"
 #include "gui/panels/panels.h"
 
 namespace shardwise::view {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gui/models/explain_model.h"
+#include "gui/models/layout_text.h"
 #include "gui/models/summary_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"

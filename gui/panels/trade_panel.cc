@@ -12,7 +12,7 @@
 
 #include "gui/models/compare_model.h"
 #include "gui/models/explore_model.h"
-#include "gui/models/summary_model.h"
+#include "gui/models/layout_text.h"
 #include "gui/models/what_if_model.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/plot.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "gui/models/summary_model.h"
+#include "gui/models/layout_text.h"
 #include "gui/models/why_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"

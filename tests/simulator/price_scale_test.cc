@@ -12,9 +12,9 @@
 #include "planner/lowering/price.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/machine/cluster_reader.h"
+#include "simulator/paint.h"
 #include "simulator/shared_engine.h"
 #include "simulator/simulate.h"
-#include "simulator/timeline_blocks.h"
 
 namespace shardwise::sim {
 namespace {
@@ -55,7 +55,7 @@ TEST(PriceScale, TakesTheFactorOfEveryOperationOfItsKindAndOfNoOther) {
     SimulationOptions plain;
     plain.granularity = granularity;
     const Simulation before = simulate(plan, plain);
-    for (std::size_t p = 0; p < kPaints.size(); ++p) {
+    for (std::size_t p = 0; p < kPaintWords.size(); ++p) {
       const auto kind = static_cast<Paint>(p);
       const Simulation after = simulate(plan, scaled({kind, 0.3}, granularity));
       for (std::size_t s = 0; s < before.program.stages.size(); ++s) {
@@ -64,7 +64,7 @@ TEST(PriceScale, TakesTheFactorOfEveryOperationOfItsKindAndOfNoOther) {
         ASSERT_EQ(old.size(), now.size());
         for (std::size_t i = 0; i < old.size(); ++i) {
           const bool of_kind = paint_of(before.program.stages[s].operations[i]) == kind;
-          ASSERT_EQ(now[i], of_kind ? old[i] * 0.3 : old[i]) << kPaints[p].name << " " << i;
+          ASSERT_EQ(now[i], of_kind ? old[i] * 0.3 : old[i]) << kPaintWords[p] << " " << i;
         }
       }
     }
@@ -76,7 +76,7 @@ TEST(PriceScale, OfAllKindsScalesTheWholeStep) {
   SimulationOptions options;
   options.host = false;  // its pace is no price
   const Simulation before = simulate(plan, options);
-  for (std::size_t p = 0; p < kPaints.size(); ++p) {
+  for (std::size_t p = 0; p < kPaintWords.size(); ++p) {
     options.scales.push_back({static_cast<Paint>(p), 0.5});
   }
   const Simulation after = simulate(plan, options);

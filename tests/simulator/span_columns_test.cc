@@ -9,8 +9,8 @@
 #include "planner/model/hf_config.h"
 #include "planner/recorded/stage_timeline.h"
 #include "planner/spec/machine/cluster_reader.h"
+#include "simulator/paint.h"
 #include "simulator/step_report.h"
-#include "simulator/timeline_blocks.h"
 
 namespace shardwise::sim {
 namespace {
