@@ -25,10 +25,10 @@
 #include "planner/spec/text/signed_format.h"
 #include "planner/spec/text/table.h"
 #include "planner/spec/text/utf8.h"
-#include "simulator/compare.h"
-#include "simulator/compare_words.h"
-#include "simulator/traces/compare_runs.h"
-#include "simulator/traces/kind_comparison.h"
+#include "simulator/comparison/compare.h"
+#include "simulator/comparison/compare_runs.h"
+#include "simulator/comparison/compare_words.h"
+#include "simulator/comparison/kind_comparison.h"
 #include "simulator/traces/trace_file.h"
 
 namespace shardwise::cli {

@@ -6,12 +6,12 @@
 #include <sstream>
 #include <string_view>
 
+#include "answers/plan_question.h"
 #include "planner/engines/engines.h"
 #include "planner/export/framework_reader.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/plan_fields.h"
-#include "simulator/planning/plan_question.h"
 
 namespace shardwise::cli {
 namespace {

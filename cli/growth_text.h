@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/planning/growth.h"
+#include "answers/growth.h"
 
 namespace shardwise::cli {
 

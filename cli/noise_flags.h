@@ -1,6 +1,6 @@
 #pragma once
 
-#include "simulator/noise.h"
+#include "simulator/clock/noise.h"
 
 namespace CLI {
 class App;

@@ -7,6 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "answers/asked_plan.h"
+#include "answers/plan_answer.h"
+#include "answers/plan_words.h"
+#include "answers/why_not_text.h"
 #include "cli/job_flags.h"
 #include "cli/output_flags.h"
 #include "cli/plan_text.h"
@@ -26,10 +30,6 @@
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
 #include "planner/spec/text/utf8.h"
-#include "simulator/planning/asked_plan.h"
-#include "simulator/planning/plan_answer.h"
-#include "simulator/planning/plan_words.h"
-#include "simulator/planning/why_not_text.h"
 
 namespace shardwise::cli {
 namespace {

@@ -1,10 +1,10 @@
+#include "answers/plan_words.h"
 #include "cli/plan_text.h"
 #include "planner/model/parameter_words.h"
 #include "planner/spec/json/json_writer.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/plan_fields.h"
 #include "planner/spec/report/report_fields.h"
-#include "simulator/planning/plan_words.h"
 
 namespace shardwise::cli {
 namespace {

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "answers/answer_parts.h"
+#include "answers/plan_words.h"
 #include "cli/plan_text.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
-#include "simulator/planning/answer_parts.h"
-#include "simulator/planning/plan_words.h"
 
 namespace shardwise::cli {
 namespace {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "answers/answer_parts.h"
+#include "answers/plan_columns.h"
+#include "answers/plan_words.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
 #include "planner/spec/text/utf8.h"
-#include "simulator/planning/answer_parts.h"
-#include "simulator/planning/plan_columns.h"
-#include "simulator/planning/plan_words.h"
 
 namespace shardwise::cli {
 namespace {

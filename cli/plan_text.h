@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "answers/plan_answer.h"
 #include "planner/question/field_values.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/report/report.h"
-#include "simulator/planning/plan_answer.h"
 
 namespace shardwise::cli {
 

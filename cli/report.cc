@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "answers/html/make_page.h"
 #include "cli/output_flags.h"
 #include "cli/progress.h"
 #include "cli/report_text.h"
@@ -20,7 +21,6 @@
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/report/report_json.h"
 #include "planner/spec/text/utf8.h"
-#include "simulator/html/make_page.h"
 
 namespace shardwise::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "planner/spec/report/report_fields.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
-#include "simulator/verdict_words.h"
+#include "simulator/comparison/verdict_words.h"
 
 namespace shardwise::cli {
 namespace {

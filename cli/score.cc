@@ -15,7 +15,7 @@
 #include "planner/score/score_json.h"
 #include "planner/score/score_text.h"
 #include "planner/spec/json/reader.h"
-#include "simulator/simulate.h"
+#include "simulator/clock/simulate.h"
 
 namespace shardwise::cli {
 namespace {

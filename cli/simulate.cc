@@ -11,6 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "answers/asked_plan.h"
+#include "answers/asked_step.h"
+#include "answers/growth.h"
+#include "answers/plan_answer.h"
 #include "cli/closed_form_text.h"
 #include "cli/growth_text.h"
 #include "cli/job_flags.h"
@@ -37,15 +41,11 @@
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/plan/plan_fields.h"
 #include "planner/spec/report/report_json.h"
-#include "simulator/closed_form.h"
-#include "simulator/noise.h"
-#include "simulator/planning/asked_plan.h"
-#include "simulator/planning/asked_step.h"
-#include "simulator/planning/growth.h"
-#include "simulator/planning/plan_answer.h"
-#include "simulator/simulate.h"
-#include "simulator/traces/import_run.h"
-#include "simulator/versus.h"
+#include "simulator/clock/closed_form.h"
+#include "simulator/clock/noise.h"
+#include "simulator/clock/simulate.h"
+#include "simulator/clock/versus.h"
+#include "simulator/comparison/import_run.h"
 
 namespace shardwise::cli {
 namespace {

@@ -7,9 +7,9 @@
 #include "planner/files/atomic_file_set.h"
 #include "planner/model/parameter_words.h"
 #include "planner/spec/report/report_json.h"
-#include "simulator/chakra.h"
-#include "simulator/timeline_svg.h"
-#include "simulator/trace.h"
+#include "simulator/drawing/timeline_svg.h"
+#include "simulator/traces/chakra.h"
+#include "simulator/traces/trace.h"
 
 namespace shardwise::cli {
 namespace {

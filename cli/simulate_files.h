@@ -4,7 +4,7 @@
 
 #include "cli/simulate_request.h"
 #include "planner/spec/plan/plan.h"
-#include "simulator/simulate.h"
+#include "simulator/clock/simulate.h"
 
 namespace shardwise::cli {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
+#include "answers/asked_step.h"
 #include "cli/screen_flags.h"
 #include "planner/spec/text/diagnostic.h"
-#include "simulator/planning/asked_step.h"
 
 namespace shardwise::cli {
 

@@ -12,8 +12,8 @@
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
 #include "planner/spec/text/table.h"
-#include "simulator/stage_summary.h"
-#include "simulator/step_report.h"
+#include "simulator/clock/stage_summary.h"
+#include "simulator/clock/step_report.h"
 
 namespace shardwise::cli {
 namespace {

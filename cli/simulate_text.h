@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "simulator/simulate.h"
+#include "simulator/clock/simulate.h"
 
 namespace shardwise::cli {
 

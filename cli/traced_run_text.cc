@@ -10,7 +10,7 @@
 #include "planner/spec/text/signed_format.h"
 #include "planner/spec/text/table.h"
 #include "planner/spec/text/utf8.h"
-#include "simulator/traces/import_run.h"
+#include "simulator/comparison/import_run.h"
 
 namespace shardwise::cli {
 namespace {

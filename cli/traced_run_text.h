@@ -4,7 +4,7 @@
 #include <string>
 
 #include "planner/spec/plan/layout.h"
-#include "simulator/traces/kind_comparison.h"
+#include "simulator/comparison/kind_comparison.h"
 
 namespace shardwise::cli {
 

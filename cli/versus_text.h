@@ -3,7 +3,7 @@
 #include <string>
 
 #include "planner/spec/plan/plan.h"
-#include "simulator/versus.h"
+#include "simulator/clock/versus.h"
 
 namespace shardwise::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-#include "gui/models/failure.h"
+#include "gui/models/session/failure.h"
 #include "planner/files/atomic_file.h"
 #include "planner/files/program.h"
 #include "planner/files/trusted_file.h"

@@ -2,8 +2,8 @@
 
 #include "gui/app/options.h"
 #include "gui/app/stage.h"
-#include "gui/models/left_view.h"
-#include "gui/models/session.h"
+#include "gui/models/session/session.h"
+#include "gui/models/window/left_view.h"
 
 namespace shardwise::view {
 

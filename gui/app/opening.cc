@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "gui/models/compared.h"
-#include "gui/models/file_kind.h"
-#include "gui/models/open_question.h"
+#include "answers/asked_step.h"
+#include "gui/models/compare/compared.h"
+#include "gui/models/compare/file_kind.h"
+#include "gui/models/question/open_question.h"
 #include "planner/legality/legality.h"
 #include "planner/question/subject.h"
 #include "planner/spec/report/report_json.h"
-#include "simulator/planning/asked_step.h"
 
 namespace shardwise::view {
 namespace {

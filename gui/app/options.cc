@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gui/models/left_view.h"
+#include "gui/models/window/left_view.h"
 #include "planner/command/command_line.h"
 #include "planner/command/command_words.h"
 #include "planner/command/unknown_words.h"

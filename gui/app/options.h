@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "gui/models/app_state.h"
+#include "gui/models/window/app_state.h"
 #include "planner/question/subject.h"
 
 namespace shardwise::view {

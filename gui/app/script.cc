@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "gui/app/shot.h"
-#include "gui/models/commands.h"
+#include "gui/models/commands/commands.h"
 #include "planner/spec/text/number.h"
 
 namespace shardwise::view {

@@ -6,7 +6,7 @@
 
 #include "gui/app/options.h"
 #include "gui/app/stage.h"
-#include "gui/models/session.h"
+#include "gui/models/session/session.h"
 #include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::view {

@@ -4,7 +4,7 @@
 
 #include "gui/app/options.h"
 #include "gui/app/stage.h"
-#include "gui/models/session.h"
+#include "gui/models/session/session.h"
 
 namespace shardwise::view {
 

@@ -11,8 +11,8 @@
 
 #include "gui/draw/raster.h"
 #include "gui/draw/theme.h"
-#include "gui/models/commands.h"
-#include "gui/models/panel_places.h"
+#include "gui/models/commands/commands.h"
+#include "gui/models/window/panel_places.h"
 #include "gui/panels/panels.h"
 
 namespace shardwise::view {

@@ -8,7 +8,7 @@
 #include "gui/draw/fonts.h"
 #include "gui/draw/image.h"
 #include "gui/draw/probes.h"
-#include "gui/models/session.h"
+#include "gui/models/session/session.h"
 #include "gui/panels/ui.h"
 
 struct ImGuiContext;

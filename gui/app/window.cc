@@ -12,8 +12,8 @@
 
 #include "gui/app/left_window.h"
 #include "gui/app/shot.h"
-#include "gui/models/commands.h"
-#include "gui/models/layout_text.h"
+#include "gui/models/commands/commands.h"
+#include "gui/models/question/layout_text.h"
 
 namespace shardwise::view {
 namespace {

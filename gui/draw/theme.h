@@ -9,12 +9,12 @@
 
 #include "planner/spec/report/memory_labels.h"
 #include "planner/spec/text/table.h"
-#include "simulator/palette.h"
+#include "simulator/drawing/palette.h"
 
 namespace shardwise::view {
 
 /// The colours of a window, light or dark, as "#0d1117". What pictures and reports share with it is
-/// in simulator/palette.h.
+/// in simulator/drawing/palette.h.
 struct Theme {
   sim::Ground ground = sim::Ground::dark;
   std::string_view page;     // behind the panels

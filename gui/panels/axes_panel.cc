@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "gui/models/compare_model.h"
+#include "gui/models/compare/compare_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/break_even_model.h"
+#include "gui/models/scaling/break_even_model.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/plot.h"
 #include "planner/spec/text/format.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/memory_model.h"
+#include "gui/models/memory/memory_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/memory_unit.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/calibration_words.h"
-#include "gui/models/compare_model.h"
+#include "gui/models/compare/calibration_words.h"
+#include "gui/models/compare/compare_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/memory_course.h"
-#include "gui/models/timeline_model.h"
+#include "gui/models/memory/memory_course.h"
+#include "gui/models/timeline/timeline_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"
-#include "simulator/timeline_ticks.h"
+#include "simulator/drawing/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {

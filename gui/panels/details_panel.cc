@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gui/models/explain_model.h"
+#include "gui/models/window/explain_model.h"
 #include "gui/panels/panels.h"
 
 namespace shardwise::view {

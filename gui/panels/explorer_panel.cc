@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/columns.h"
-#include "gui/models/explore_model.h"
-#include "gui/models/layout_text.h"
+#include "gui/models/explore/columns.h"
+#include "gui/models/explore/explore_model.h"
+#include "gui/models/question/layout_text.h"
 #include "gui/panels/panels.h"
 
 namespace shardwise::view {

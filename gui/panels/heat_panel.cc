@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/scaling_model.h"
+#include "gui/models/scaling/scaling_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"
 

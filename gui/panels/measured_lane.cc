@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "gui/models/measured_lanes.h"
+#include "gui/models/compare/measured_lanes.h"
 #include "gui/panels/timeline_drawing.h"
 #include "planner/spec/text/format.h"
 

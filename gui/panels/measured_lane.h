@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gui/models/timeline_model.h"
+#include "gui/models/timeline/timeline_model.h"
 #include "gui/panels/ui.h"
 
 namespace shardwise::view {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/compare_model.h"
-#include "gui/models/memory_model.h"
+#include "gui/models/compare/compare_model.h"
+#include "gui/models/memory/memory_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/memory_unit.h"
-#include "simulator/timeline_ticks.h"
+#include "simulator/drawing/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/mesh_state.h"
+#include "gui/models/mesh/mesh_state.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/text/format.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "gui/models/metrics_state.h"
+#include "gui/models/compare/metrics_state.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/plot.h"
 #include "planner/spec/text/format.h"

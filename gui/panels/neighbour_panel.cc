@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "gui/models/neighbour_model.h"
+#include "gui/models/explore/neighbour_model.h"
 #include "gui/panels/panels.h"
 
 namespace shardwise::view {

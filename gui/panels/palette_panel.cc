@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/commands.h"
+#include "gui/models/commands/commands.h"
 #include "gui/panels/panels.h"
 
 namespace shardwise::view {

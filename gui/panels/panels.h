@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "gui/models/panel_facts.h"
+#include "gui/models/window/panel_facts.h"
 #include "gui/panels/ui.h"
 
 namespace shardwise::view {

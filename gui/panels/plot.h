@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gui/panels/ui.h"
-#include "simulator/timeline_ticks.h"
+#include "simulator/drawing/timeline_ticks.h"
 
 namespace shardwise::view {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/layout_text.h"
-#include "gui/models/scaling_model.h"
+#include "gui/models/question/layout_text.h"
+#include "gui/models/scaling/scaling_model.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/plot.h"
 #include "planner/spec/text/format.h"

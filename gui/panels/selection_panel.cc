@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "gui/models/readout.h"
-#include "gui/models/stretch_model.h"
+#include "gui/models/timeline/readout.h"
+#include "gui/models/timeline/stretch_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"
-#include "simulator/timeline_ticks.h"
+#include "simulator/drawing/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/explain_model.h"
-#include "gui/models/layout_text.h"
-#include "gui/models/summary_model.h"
+#include "gui/models/question/layout_text.h"
+#include "gui/models/window/explain_model.h"
+#include "gui/models/window/summary_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/spec/text/units.h"
-#include "simulator/timeline_ticks.h"
+#include "simulator/drawing/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {

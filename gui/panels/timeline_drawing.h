@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-#include "gui/models/lane.h"
+#include "gui/models/timeline/lane.h"
 #include "gui/panels/ui.h"
 
 namespace shardwise::view {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "gui/models/timeline_model.h"
+#include "gui/models/timeline/timeline_model.h"
 #include "gui/panels/timeline_drawing.h"
 #include "gui/panels/ui.h"
 

@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/compare_model.h"
-#include "gui/models/predictions.h"
-#include "gui/models/readout.h"
-#include "gui/models/stretch_model.h"
-#include "gui/models/timeline_model.h"
+#include "gui/models/compare/compare_model.h"
+#include "gui/models/question/predictions.h"
+#include "gui/models/timeline/readout.h"
+#include "gui/models/timeline/stretch_model.h"
+#include "gui/models/timeline/timeline_model.h"
 #include "gui/panels/measured_lane.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/timeline_drawing.h"
 #include "gui/panels/timeline_input.h"
 #include "planner/spec/text/format.h"
-#include "simulator/timeline_ticks.h"
+#include "simulator/drawing/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/compare_model.h"
-#include "gui/models/explore_model.h"
-#include "gui/models/layout_text.h"
-#include "gui/models/what_if_model.h"
+#include "gui/models/compare/compare_model.h"
+#include "gui/models/explore/explore_model.h"
+#include "gui/models/question/layout_text.h"
+#include "gui/models/question/what_if_model.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/plot.h"
 #include "planner/spec/text/format.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "gui/models/mesh_state.h"
+#include "gui/models/mesh/mesh_state.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"
 

@@ -12,8 +12,8 @@
 #include "gui/draw/fonts.h"
 #include "gui/draw/probes.h"
 #include "gui/draw/theme.h"
-#include "gui/models/app_state.h"
-#include "gui/models/lane_columns.h"
+#include "gui/models/timeline/lane_columns.h"
+#include "gui/models/window/app_state.h"
 
 namespace shardwise::view {
 

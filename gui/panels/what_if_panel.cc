@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/explore_model.h"
-#include "gui/models/question_limits.h"
+#include "gui/models/explore/explore_model.h"
+#include "gui/models/question/question_limits.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/utf8.h"
 

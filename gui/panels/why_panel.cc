@@ -3,8 +3,8 @@
 #include <cmath>
 #include <string>
 
-#include "gui/models/layout_text.h"
-#include "gui/models/why_model.h"
+#include "gui/models/explore/why_model.h"
+#include "gui/models/question/layout_text.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"

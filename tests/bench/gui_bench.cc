@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "gui/app/stage.h"
-#include "gui/models/compared.h"
-#include "gui/models/panel_facts.h"
+#include "gui/models/compare/compared.h"
+#include "gui/models/window/panel_facts.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/text/check.h"
-#include "simulator/simulate.h"
+#include "simulator/clock/simulate.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
 

@@ -2,13 +2,13 @@
 
 #include <string>
 
+#include "answers/html/report_page.h"
+#include "answers/question_of_plan.h"
 #include "planner/engines/engines.h"
 #include "planner/estimate/estimate.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/machine/cluster_reader.h"
-#include "simulator/html/report_page.h"
-#include "simulator/planning/question_of_plan.h"
-#include "simulator/simulate.h"
+#include "simulator/clock/simulate.h"
 
 namespace shardwise::sim {
 namespace {

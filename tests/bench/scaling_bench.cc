@@ -5,17 +5,17 @@
 #include <memory>
 #include <utility>
 
+#include "answers/contenders.h"
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "gui/models/link_stretch.h"
-#include "gui/models/mesh_facts.h"
-#include "gui/models/scaling_model.h"
-#include "gui/models/session.h"
+#include "gui/models/mesh/link_stretch.h"
+#include "gui/models/mesh/mesh_facts.h"
+#include "gui/models/scaling/scaling_model.h"
+#include "gui/models/session/session.h"
 #include "planner/engines/engines.h"
 #include "planner/estimate/estimate.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/machine/cluster_reader.h"
-#include "simulator/planning/contenders.h"
 
 namespace shardwise::view {
 namespace {

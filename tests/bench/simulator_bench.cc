@@ -3,12 +3,12 @@
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/machine/cluster_reader.h"
-#include "simulator/engine.h"
-#include "simulator/shared_engine.h"
-#include "simulator/simulate.h"
-#include "simulator/trace.h"
+#include "simulator/clock/engine.h"
+#include "simulator/clock/shared_engine.h"
+#include "simulator/clock/simulate.h"
+#include "simulator/traces/trace.h"
 #include "tests/bench/heap.h"
-#include "tests/simulator/hand_made.h"
+#include "tests/simulator/workload/hand_made.h"
 
 namespace shardwise::sim {
 namespace {

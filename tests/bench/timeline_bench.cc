@@ -9,7 +9,7 @@
 #include "gui/app/stage.h"
 #include "gui/draw/raster.h"
 #include "gui/draw/theme.h"
-#include "gui/models/app_state.h"
+#include "gui/models/window/app_state.h"
 #include "gui/panels/panels.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"

@@ -7,7 +7,7 @@
 #include "planner/engines/engines.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/report/report_json.h"
-#include "simulator/simulate.h"
+#include "simulator/clock/simulate.h"
 #include "tests/cli/command.h"
 #include "tests/support/models.h"
 #include "tests/support/sanitized.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "gui/models/lane.h"
+#include "gui/models/timeline/lane.h"
 
 namespace shardwise::test {
 

@@ -1,6 +1,6 @@
 #include "tests/gui/small_plan.h"
 
-#include "gui/models/compare_model.h"
+#include "gui/models/compare/compare_model.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "tests/support/models.h"

@@ -12,10 +12,10 @@
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "gui/models/commands.h"
-#include "gui/models/compare_model.h"
-#include "gui/models/memory_model.h"
-#include "simulator/simulate.h"
+#include "gui/models/commands/commands.h"
+#include "gui/models/compare/compare_model.h"
+#include "gui/models/memory/memory_model.h"
+#include "simulator/clock/simulate.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/commands.h"
+#include "gui/models/commands/commands.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/command_of_plan.h"
 #include "planner/spec/json/reader.h"

@@ -10,7 +10,7 @@
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "gui/models/commands.h"
+#include "gui/models/commands/commands.h"
 #include "planner/files/atomic_file_set.h"
 #include "tests/gui/picture_difference.h"
 #include "tests/gui/png_reader.h"

@@ -9,9 +9,9 @@
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "gui/models/commands.h"
-#include "gui/models/memory_model.h"
-#include "gui/models/summary_model.h"
+#include "gui/models/commands/commands.h"
+#include "gui/models/memory/memory_model.h"
+#include "gui/models/window/summary_model.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/memory_unit.h"
 #include "tests/gui/app/window_sizes.h"

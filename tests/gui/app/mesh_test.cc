@@ -11,10 +11,10 @@
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
 #include "gui/draw/theme.h"
-#include "gui/models/mesh_state.h"
+#include "gui/models/mesh/mesh_state.h"
 #include "planner/spec/plan/mesh.h"
 #include "planner/spec/plan/names.h"
-#include "simulator/palette.h"
+#include "simulator/drawing/palette.h"
 #include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 

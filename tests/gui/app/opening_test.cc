@@ -10,7 +10,7 @@
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
 #include "planner/spec/report/report_json.h"
-#include "simulator/simulate.h"
+#include "simulator/clock/simulate.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"

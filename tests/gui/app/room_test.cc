@@ -10,11 +10,11 @@
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "gui/models/commands.h"
-#include "gui/models/memory_course.h"
-#include "gui/models/memory_model.h"
+#include "gui/models/commands/commands.h"
+#include "gui/models/memory/memory_course.h"
+#include "gui/models/memory/memory_model.h"
 #include "planner/spec/text/format.h"
-#include "simulator/simulate.h"
+#include "simulator/clock/simulate.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/session.h"
-#include "gui/models/summary_model.h"
+#include "gui/models/session/session.h"
+#include "gui/models/window/summary_model.h"
 #include "planner/legality/legality.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/report/report_json.h"
 #include "planner/spec/text/format.h"
-#include "simulator/tiles.h"
+#include "simulator/comparison/tiles.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
 

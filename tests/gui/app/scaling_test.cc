@@ -8,7 +8,7 @@
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "simulator/palette.h"
+#include "simulator/drawing/palette.h"
 #include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 

@@ -10,8 +10,8 @@
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "gui/models/commands.h"
-#include "gui/models/stretch_model.h"
+#include "gui/models/commands/commands.h"
+#include "gui/models/timeline/stretch_model.h"
 #include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 

@@ -8,7 +8,7 @@
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "gui/models/commands.h"
+#include "gui/models/commands/commands.h"
 #include "gui/panels/panels.h"
 #include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"

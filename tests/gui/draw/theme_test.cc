@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "simulator/palette.h"
+#include "simulator/drawing/palette.h"
 
 namespace shardwise::view {
 namespace {

@@ -1,0 +1,182 @@
+#include "answers/asked_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include "planner/engines/engines.h"
+#include "planner/engines/executed.h"
+#include "planner/estimate/gpu_hour_price.h"
+#include "planner/question/asked_engines.h"
+#include "planner/question/field_values.h"
+#include "planner/question/flags.h"
+#include "planner/search/default_batch.h"
+#include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/nearest.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/split.h"
+#include "planner/spec/text/utf8.h"
+
+namespace shardwise::sim {
+namespace {
+
+void append_problems(Diagnostics& to, const Diagnostics& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// The entry of `names` that `text` is, or a problem with the nearest.
+template <std::size_t kCount>
+std::size_t choose(const std::string& text, const std::string& flag,
+                   const std::array<std::string_view, kCount>& names, Diagnostics& problems) {
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (names[i] == text) return i;
+  }
+  const auto near = nearest(text, {names.begin(), names.end()});
+  problems.push_back(wrong_flag(flag, fmt::format("'{}' is not a choice", shown(text)),
+                                near ? fmt::format("did you mean {}?", *near)
+                                     : fmt::format("use {}", fmt::join(names, ", "))));
+  return 0;
+}
+
+/// Says which layouts are left out where our executor trains, and which flag searches them too.
+void note_executed(PlanQuestion& q) {
+  std::vector<std::string> held;
+  for (const ExecutedField& field : executed_fields_besides(q.locks, q.opened)) {
+    held.push_back(fmt::format("{} {}", field.key, field.value));
+  }
+  if (held.empty()) return;
+  q.assumptions.push_back(
+      {"layouts.executed",
+       fmt::format(
+           "only layouts that shardwise run executes: {} (--open FIELD searches the others)",
+           fmt::join(held, ", ")),
+       "docs/executor.md"});
+}
+
+/// Engines, model, job and clusters.
+void read_job(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) {
+  AskedJob job = asked.job;
+  Result<std::vector<const EngineProfile*>> engines = read_engines(asked.job.engine);
+  if (engines) {
+    q.engines = *std::move(engines);
+    job.engine = q.engines.front()->name;
+  } else {
+    append_problems(problems, engines.problems());
+    job.engine = "";
+  }
+  const std::vector<std::string> counts = split_at(asked.job.gpus, ',');
+  job.gpus = counts.front();
+  Result<Subject> subject = read_subject(job);
+  if (subject) {
+    q.model = std::move(subject->model);
+    q.job = std::move(subject->job);
+    q.assumptions = std::move(subject->assumptions);
+    if (subject->recompute_core_attention) q.locks.emplace_back("recompute", "selective");
+    q.clusters.push_back(subject->cluster);
+    for (std::size_t i = 1; i < counts.size(); ++i) {
+      job.gpus = counts[i];
+      const Result<Subject> more = read_subject(job);
+      if (more) {
+        q.clusters.push_back(more->cluster);
+      } else {
+        append_problems(problems, more.problems());
+      }
+    }
+  } else {
+    append_problems(problems, subject.problems());
+  }
+}
+
+/// What is searched, and by what it is ranked.
+void read_space(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) {
+  q.breadth = static_cast<Breadth>(choose(asked.space, "--space", kBreadthNames, problems));
+  q.objective =
+      static_cast<Objective>(choose(asked.rank_by, "--rank-by", kObjectiveNames, problems));
+  if (!asked.max_memory.empty()) {
+    constexpr Bytes kMostMemory = 1024_GiB * 1024;
+    const std::string problem =
+        read_size(asked.max_memory, 1_GiB, 1_MiB, kMostMemory, q.max_memory);
+    if (!problem.empty()) {
+      problems.push_back(wrong_flag("--max-memory", problem, "a number alone counts GiB"));
+    }
+  }
+  for (const std::string& text : asked.locks) {
+    const auto values = read_values(text, "--lock");
+    if (!values) {
+      append_problems(problems, values.problems());
+      continue;
+    }
+    for (const auto& [key, value] : *values) {
+      const bool twice =
+          std::ranges::any_of(q.locks, [&name = key](const auto& l) { return l.first == name; });
+      if (twice) problems.push_back(wrong_flag("--lock", fmt::format("{} is locked twice", key)));
+      q.locks.emplace_back(key, value);
+    }
+  }
+  for (const std::string& key : asked.opened) {
+    Layout scratch;
+    const std::string problem = set_field(scratch, key, "");
+    // An empty text is no value of a field that exists.
+    if (!problem.starts_with(key + ":")) problems.push_back(wrong_flag("--open", problem));
+  }
+  if (!asked.why_not.empty()) {
+    const auto values = read_values(asked.why_not, "--why-not");
+    if (!values) append_problems(problems, values.problems());
+  }
+}
+
+}  // namespace
+
+Result<PlanQuestion> read_question(const AskedPlan& asked) {
+  Diagnostics problems;
+  PlanQuestion q;
+  read_job(asked, q, problems);
+  read_space(asked, q, problems);
+  if (!problems.empty()) return problems;
+
+  const bool money = q.objective == Objective::cost || q.objective == Objective::tokens_per_dollar;
+  const ClusterSpec& cluster = q.clusters.front();
+  if (money && !gpu_hour_price(cluster)) {
+    return wrong_flag("--rank-by", fmt::format("{} has no price", cluster.name),
+                      "put price_per_gpu_hour_usd into a cluster file of your own");
+  }
+  if (q.job.global_batch_size == 0) {
+    q.job.global_batch_size = default_batch(cluster, q.job);
+    q.assumptions.push_back(batch_assumption(cluster, q.job));
+  }
+  note_curves(q.model, *std::ranges::max_element(q.clusters, {}, &ClusterSpec::gpus), q.job,
+              q.assumptions);
+  q.opened = asked.opened;
+  q.executed = executor_trains_on(cluster);
+  if (q.executed) note_executed(q);
+  if (asked.top > 0) q.top = static_cast<std::size_t>(asked.top);
+  q.front = asked.front;
+  q.threads = asked.threads;
+  if (asked.job.engine.empty()) {
+    q.engines = engines_of_today(cluster);
+    q.takes_engine = q.engines.size() > 1;
+  }
+  note_usual_kernels(asked.job, q.model, q.job, q.engines, q.assumptions);
+  // Of all engines only what decides between them.
+  if (q.takes_engine) {
+    std::erase_if(q.assumptions, [](const Assumption& each) {
+      return each.id == "rms_norm.usual" || each.id == "adamw.usual";
+    });
+  }
+  return q;
+}
+
+Diagnostics with_executed_hint(const PlanQuestion& question, Diagnostics problems) {
+  if (!question.executed || problems.empty()) return problems;
+  std::string& hint = problems.back().hint;
+  if (!hint.empty()) hint += "\n    ";
+  hint += "on CPUs only layouts that shardwise run executes are searched; --open tp searches more";
+  return problems;
+}
+
+}  // namespace shardwise::sim

@@ -1,0 +1,55 @@
+#include "answers/simulated_steps.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "simulator/clock/simulate.h"
+
+namespace shardwise::sim {
+
+namespace {
+
+std::int64_t microbatches_of(const Plan& plan) {
+  const std::int64_t once = plan.layout.dp() * plan.layout.micro_batch_size;
+  return plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size) / once;
+}
+
+/// Between stages, of all of them.
+std::int64_t messages_of_step(const Plan& plan) {
+  return microbatches_of(plan) * 2 * (std::int64_t{plan.layout.pp} * plan.layout.vpp - 1);
+}
+
+}  // namespace
+
+std::int64_t layer_passes_of_step(const Plan& plan) {
+  return microbatches_of(plan) * static_cast<std::int64_t>(plan.model.layers.size());
+}
+
+std::vector<Seconds> simulated_steps(std::span<const Plan> plans, int threads) {
+  // The longest first, so that no thread begins one when the others are done.
+  std::vector<std::size_t> order(plans.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t plan) {
+    return layer_passes_of_step(plans[plan]) + messages_of_step(plans[plan]);
+  });
+  std::vector<Seconds> steps(plans.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < order.size(); i = next++) {
+      steps[order[i]] = simulated_step(plans[order[i]]);
+    }
+  };
+  const std::size_t cores = threads > 0 ? static_cast<std::size_t>(threads)
+                                        : std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::thread> others;
+  for (std::size_t t = 1; t < std::min(cores, plans.size()); ++t) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  return steps;
+}
+
+}  // namespace shardwise::sim

@@ -1,0 +1,173 @@
+#include "gui/models/commands/commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+#include "gui/models/commands/command_groups.h"
+#include "gui/models/question/choices.h"
+#include "planner/spec/text/nearest.h"
+
+namespace shardwise::view {
+namespace {
+
+bool begins_word(std::string_view text, std::size_t at) {
+  return at == 0 || text[at - 1] == ' ' || text[at - 1] == '.';
+}
+
+std::string lower(std::string_view text) {
+  std::string made(text);
+  std::ranges::transform(made, made.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return made;
+}
+
+/// How well what is typed is found as it is: a whole word, the beginning of one, or a part.
+int match_whole(std::string_view typed, std::string_view text) {
+  constexpr int kWord = 300;
+  constexpr int kBegins = 200;
+  constexpr int kInside = 100;
+  int best = 0;
+  for (std::size_t at = text.find(typed); at != std::string_view::npos;
+       at = text.find(typed, at + 1)) {
+    const std::size_t end = at + typed.size();
+    const bool ends = end == text.size() || begins_word(text, end + 1) || text[end] == ',';
+    best = std::max(best, !begins_word(text, at) ? kInside : ends ? kWord : kBegins);
+  }
+  return best;
+}
+
+/// How well letters match a text: where all of them are in it in order, less for gaps.
+std::optional<int> match(std::string_view typed, std::string_view text) {
+  constexpr int kGap = 1;
+  constexpr int kWordStart = 3;
+  int score = 0;
+  std::size_t at = 0;
+  for (const char letter : typed) {
+    if (letter == ' ') continue;
+    const std::size_t from = at;
+    while (at < text.size() && std::tolower(static_cast<unsigned char>(text[at])) !=
+                                   std::tolower(static_cast<unsigned char>(letter))) {
+      ++at;
+    }
+    if (at == text.size()) return std::nullopt;
+    score -= at > from ? kGap : 0;
+    if (begins_word(text, at)) score += kWordStart;
+    ++at;
+  }
+  return score;
+}
+
+/// What one of several is found by.
+struct Words {
+  std::string_view name;
+  std::string_view text;
+  std::string_view key;  // empty for none
+};
+
+/// Those of `all` whose words have the letters of `typed` in their order, the best match first.
+template <class T, class Of>
+std::vector<T> matching(std::string_view typed, const std::vector<T>& all, const Of& words_of) {
+  std::vector<std::pair<int, T>> scored;
+  std::string whole = lower(typed);
+  while (whole.ends_with(' ')) whole.pop_back();
+  for (const T& each : all) {
+    const Words words = words_of(each);
+    const std::optional<int> by_name = match(typed, words.name);
+    const std::optional<int> by_text = match(typed, words.text);
+    constexpr int kKey = 1000;
+    const bool by_key = !whole.empty() && lower(words.key) == whole;
+    if (!by_name && !by_text && !by_key) continue;
+    // Letters here and there come behind words, and a name before the text that explains it.
+    int score = std::max(by_name.value_or(-1000), by_text.value_or(-1000));
+    if (!whole.empty()) {
+      score += std::max(match_whole(whole, lower(words.name)) + 1,
+                        match_whole(whole, lower(words.text)));
+    }
+    scored.emplace_back(score + (by_key ? kKey : 0), each);
+  }
+  std::ranges::stable_sort(scored, std::ranges::greater(), &std::pair<int, T>::first);
+  std::vector<T> found;
+  found.reserve(scored.size());
+  for (std::pair<int, T>& each : scored) found.push_back(std::move(each.second));
+  return found;
+}
+
+/// The nearest one, or those of a group, or the groups where the name has none of them.
+std::string unknown_command(std::string_view name) {
+  const std::string_view group = name.substr(0, name.find('.'));
+  std::vector<std::string> all;
+  std::vector<std::string> groups;
+  std::vector<std::string> of_group;
+  for (const Command& each : commands()) {
+    all.emplace_back(each.name);
+    const std::string_view begin = each.name.substr(0, each.name.find('.') + 1);
+    if (std::ranges::find(groups, std::string(begin) + "…") == groups.end()) {
+      groups.push_back(std::string(begin) + "…");
+    }
+    if (each.name.starts_with(std::string(group) + ".")) of_group.emplace_back(each.name);
+  }
+  if (nearest(name, all)) return unknown_word(name, "command", all);
+  return unknown_word(name, "command", of_group.empty() ? groups : of_group);
+}
+
+}  // namespace
+
+std::span<const Command> commands() {
+  static const std::vector<Command> kAll = [] {
+    std::vector<Command> all;
+    for (const std::span<const Command> group :
+         {window_commands(), question_commands(), table_commands(), timeline_commands(),
+          timeline_view_commands(), mesh_commands(), scaling_commands(), file_commands(),
+          export_commands()}) {
+      all.insert(all.end(), group.begin(), group.end());
+    }
+    return all;
+  }();
+  return kAll;
+}
+
+const Command* find_command(std::string_view name) {
+  const std::span<const Command> all = commands();
+  const auto found = std::ranges::find(all, name, &Command::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string run_command(Session& session, std::string_view line) {
+  const std::size_t space = line.find(' ');
+  const std::string_view name = line.substr(0, space);
+  const Command* const command = find_command(name);
+  if (command == nullptr) {
+    return unknown_command(name);
+  }
+  const std::string argument(space == std::string_view::npos ? "" : line.substr(space + 1));
+  if (command->argument.empty() && !argument.empty()) {
+    return fmt::format("{} takes nothing after it", name);
+  }
+  return command->run(session, argument);
+}
+
+std::vector<CommandChoice> matching_choices(const AppState& state, std::string_view typed) {
+  const std::size_t space = typed.find(' ');
+  const Command* const command = find_command(typed.substr(0, space));
+  if (space == std::string_view::npos || command == nullptr || command->choices == nullptr) {
+    return {};
+  }
+  return matching(typed.substr(space + 1), command->choices(state), [](const CommandChoice& each) {
+    return Words{each.argument, each.text, ""};
+  });
+}
+
+std::vector<const Command*> matching_commands(std::string_view typed) {
+  std::vector<const Command*> all;
+  for (const Command& each : commands()) all.push_back(&each);
+  return matching(typed, std::move(all), [](const Command* each) {
+    return Words{each->name, each->text, each->key};
+  });
+}
+
+}  // namespace shardwise::view

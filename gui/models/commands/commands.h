@@ -1,0 +1,48 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gui/models/session/session.h"
+
+namespace shardwise::view {
+
+/// One thing that people do. Palette, key, button, script and test run the same function.
+/// What may follow a command's name: {"why", "why this number"}.
+struct CommandChoice {
+  std::string_view argument;
+  std::string_view text;
+};
+
+struct Command {
+  std::string_view name;      // "table.sort"
+  std::string_view key;       // "Ctrl+K", "?"; unique
+  std::string_view text;      // "Sort the table by a column"
+  std::string_view argument;  // what follows the name: "COLUMN", "[WORDS]" when it may; or nothing
+  /// \returns empty, or what is wrong with the argument
+  std::string (*run)(Session& session, const std::string& argument) = nullptr;
+  /// What may follow its name now; null where that is no short list.
+  std::vector<CommandChoice> (*choices)(const AppState& state) = nullptr;
+
+  /// It says nothing without what follows its name.
+  bool needs_argument() const { return !argument.empty() && !argument.starts_with('['); }
+};
+
+/// All of them, in the order of the help.
+std::span<const Command> commands();
+const Command* find_command(std::string_view name);
+
+/// Runs "table.sort step". \returns empty, or what is wrong: "table.srt is no command (did you
+/// mean table.sort?)"
+std::string run_command(Session& session, std::string_view line);
+
+/// Of the command that `typed` names, the choices whose words have the letters behind its name;
+/// none where it has none, or where no space follows the name.
+std::vector<CommandChoice> matching_choices(const AppState& state, std::string_view typed);
+
+/// Commands whose name or text has the letters of `typed` in their order, the best match first.
+std::vector<const Command*> matching_commands(std::string_view typed);
+
+}  // namespace shardwise::view

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "gui/models/scaling/break_even_model.h"
+#include "gui/models/scaling/scaling_model.h"
+
+namespace shardwise::view {
+
+/// What the scaling workspace shows. It is searched once the workspace was opened.
+struct ScalingState {
+  ScalingRows rows = ScalingRows::sequence;
+  ScalingColour colour = ScalingColour::mfu;
+  ScalingMap map;       // of the question; cells become known nearest first
+  bool paused = false;  // no more of them until people want it
+  BreakEvenView break_even;
+
+  bool filled() const { return map.plan && !map.next(); }
+};
+
+}  // namespace shardwise::view

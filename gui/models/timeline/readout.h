@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gui/models/timeline/timeline_model.h"
+#include "planner/spec/text/units.h"
+
+namespace shardwise::view {
+
+/// What a lane did in a part of the step.
+struct LaneReadout {
+  LaneName lane;
+  std::string label;   // "stage 0, compute"
+  double busy = 0;     // seconds
+  double bytes = 0;    // of the buffers that its collectives moved; 0: not known, or none
+  BytesPerSecond bus;  // while it moved, as nccl-tests counts it; 0: not known
+};
+
+/// And all lanes. Of an operation that is partly in it, that share of its bytes counts.
+struct Readout {
+  double duration = 0;  // seconds
+  double exposed = 0;   // seconds of the stage that has most: its streams together
+  std::size_t exposed_stage = 0;
+  std::vector<LaneReadout> lanes;  // those that are busy in it
+};
+Readout read_out(const StepLanes& step, TimeRange range);
+
+/// "12.1 ms, exposed 0.4 ms on stage 3".
+std::string text_of(const Readout& readout);
+
+}  // namespace shardwise::view

@@ -1,0 +1,40 @@
+#include "simulator/comparison/verdict_words.h"
+
+#include <fmt/format.h>
+
+#include "planner/spec/text/format.h"
+
+namespace shardwise::sim {
+
+Tone tone_of(Fit fit) {
+  switch (fit) {
+    case Fit::fits:
+      return Tone::good;
+    case Fit::at_risk:
+      return Tone::warning;
+    case Fit::does_not_fit:
+      break;
+  }
+  return Tone::bad;
+}
+
+std::string verdict_words(const StepReport& report) {
+  const Verdict& v = report.verdict;
+  const std::string point = format_bytes(v.point);
+  const std::string of = format_bytes(v.usable);
+  const std::string step = format_seconds(report.step_time) + " a step";
+  switch (v.fit) {
+    case Fit::fits:
+      return fmt::format("Fits: {} of {} on the fullest GPU, at most {}; {}", point, of,
+                         format_bytes(v.upper), step);
+    case Fit::at_risk:
+      return fmt::format("At risk: {} of {} on the fullest GPU, but up to {}; {}", point, of,
+                         format_bytes(v.upper), step);
+    case Fit::does_not_fit:
+      break;
+  }
+  return fmt::format("Does not fit: {} of {} on the fullest GPU, {} too much", point, of,
+                     format_bytes(v.point - v.usable));
+}
+
+}  // namespace shardwise::sim
