@@ -17,9 +17,9 @@ bool as_in_training(const AttentionWork& work) {
 }
 
 /// Integers of a row, by column.
-class Sizes {
+class RowSizes {
  public:
-  Sizes(CsvCells& cells, const CsvTable::Row& row) : cells_(cells), row_(row) {}
+  RowSizes(CsvCells& cells, const CsvTable::Row& row) : cells_(cells), row_(row) {}
   std::int64_t operator()(CsvCells::Column column) const {
     return cells_.integer(row_, column, 1, kMostMeasuredElements);
   }
@@ -49,7 +49,7 @@ Result<std::vector<AttentionPoint>> serving_points(const CsvTable& table) {
       bf16 = bf16 && (!each.there || dtype_called(cells.text(row, each)) == DType::bf16);
     }
     if (!bf16) continue;
-    const Sizes size(cells, row);
+    const RowSizes size(cells, row);
     AttentionPoint point;
     point.copies_kv = true;
     point.work = {.batch = size(batch),
@@ -97,7 +97,7 @@ Result<std::vector<AttentionPoint>> training_points(const CsvTable& table) {
                        cells.text(row, success) == "False" ||
                        cells.text(row, deterministic) == "True";
     if (other) continue;
-    const Sizes size(cells, row);
+    const RowSizes size(cells, row);
     AttentionPoint point;
     point.work = {.batch = size(batch),
                   .heads = size(heads),

@@ -10,7 +10,7 @@ namespace shardwise::test {
 namespace {
 
 constexpr std::int64_t kLimit = 1'000'000;
-constexpr std::int64_t kTable = 32'000 * 512;  // token table and head, each more than a bucket
+constexpr std::int64_t kTokenTable = 32'000 * 512;  // and head, each more than a bucket
 
 std::vector<std::int64_t> elements_of_buckets(const char* engine) {
   Layout layout;
@@ -40,7 +40,7 @@ TEST(Buckets, OfMegatronEndWithTheTensorThatFillsThem) {
 TEST(Buckets, OfDeepSpeedAndInternEvoEndBeforeTheTensorThatDoesNotFit) {
   for (const char* engine : {"deepspeed", "internevo"}) {
     for (const std::int64_t each : elements_of_buckets(engine)) {
-      EXPECT_TRUE(each <= kLimit || each == kTable) << engine << " " << each;
+      EXPECT_TRUE(each <= kLimit || each == kTokenTable) << engine << " " << each;
     }
   }
 }
