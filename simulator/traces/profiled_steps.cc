@@ -14,7 +14,6 @@ namespace shardwise::sim {
 namespace {
 
 using Record = ProfilerRecord;
-using MarkKind = ProfilerRecord::MarkKind;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kWhole = "whole trace";
@@ -52,9 +51,9 @@ class StepCutter {
  public:
   explicit StepCutter(const Record& record)
       : record_(record),
-        backward_(record, MarkKind::backward),
-        optimizer_(record, MarkKind::optimizer),
-        collective_(record, MarkKind::collective),
+        backward_(record, Record::MarkKind::backward),
+        optimizer_(record, Record::MarkKind::optimizer),
+        collective_(record, Record::MarkKind::collective),
         launches_(record.launches) {
     std::stable_sort(launches_.begin(), launches_.end(),
                      [](const Record::Launch& a, const Record::Launch& b) {
@@ -113,7 +112,7 @@ class StepCutter {
 
   void find_steps() {
     for (const Record::Mark& mark : record_.marks) {
-      if (mark.kind != MarkKind::step) continue;
+      if (mark.kind != Record::MarkKind::step) continue;
       StepSpan step;
       step.name = record_.names[mark.name];
       step.number = number_of(step.name);
