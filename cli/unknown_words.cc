@@ -71,7 +71,7 @@ std::string missing_verb(const CLI::App& app) {
   const std::vector<std::string> words = app.remaining();
   if (words.empty()) return "no verb given (see shardwise --help)";
   if (words.front().starts_with('-')) {
-    const Words meant = meant_flags(words.front(), flags_of(app).names);
+    const std::vector<std::string> meant = meant_flags(words.front(), flags_of(app).names);
     return fmt::format(
         "unknown flag {} ({})", shown(words.front()),
         meant.empty() ? "see shardwise --help" : fmt::format("did you mean {}?", meant.front()));

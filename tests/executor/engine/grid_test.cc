@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/memory/stage_buffers.h"
+#include "planner/cost/layer/gradients_join.h"
 #include "planner/engines/engines.h"
 #include "planner/legality/legality.h"
 #include "planner/lowering/lower.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "executor/comm/loopback_world.h"
-#include "planner/cost/memory/stage_buffers.h"
+#include "planner/cost/layer/gradients_join.h"
 #include "planner/engines/engines.h"
 #include "planner/legality/legality.h"
 #include "planner/spec/plan/names.h"
