@@ -142,7 +142,7 @@ TEST(CachingPeak, IsNearTheLedgersInDrawnLayouts) {
   }
   RecordProperty("stages", drawn);
   RecordProperty("within_5_percent", near);
-  EXPECT_GT(drawn, 300 / kDrawnOf);
+  EXPECT_GT(drawn, 300 / drawn_of());
   EXPECT_GT(near, drawn * 9 / 10);
 }
 

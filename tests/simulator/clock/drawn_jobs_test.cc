@@ -61,7 +61,7 @@ TEST(SimulatedLayouts, AreNearTheClosedFormUnderOtherJobs) {
             100'000);
       }
     }
-    EXPECT_GT(apart.drawn(), before + 5 / kDrawnOf);
+    EXPECT_GT(apart.drawn(), before + 5 / drawn_of());
   }
   apart.expect_drawn(0);
 }
@@ -130,7 +130,7 @@ TEST(Utilisation, IsAtMostTheWhole) {
       }
     }
   }
-  EXPECT_GT(drawn, 2000 / kDrawnOf);
+  EXPECT_GT(drawn, 2000 / drawn_of());
 }
 
 // (D5) Experts that a rank has for itself move no gradients: nothing of theirs waits for a sum.

@@ -56,7 +56,7 @@ TEST(Granularity, DoesNotChangeAStepWhoseTransfersStopCompute) {
   });
   RecordProperty("drawn", drawn);
   RecordProperty("within_a_thousandth", near);
-  EXPECT_GT(drawn, 250 / kDrawnOf);
+  EXPECT_GT(drawn, 250 / drawn_of());
   EXPECT_GT(near, drawn * 9 / 10);
 }
 
@@ -100,7 +100,7 @@ TEST(Granularity, HardlyChangesAStepWhoseTransfersArePipelined) {
   }
   RecordProperty("drawn", drawn);
   RecordProperty("within_a_hundredth", near);
-  EXPECT_GE(drawn, 50 / kDrawnOf);
+  EXPECT_GE(drawn, 50 / drawn_of());
   if (!test::kSanitized) {
     EXPECT_GT(near, drawn / 2);
   }

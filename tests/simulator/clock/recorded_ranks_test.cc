@@ -63,7 +63,7 @@ TEST(RecordedRanks, WaitForTheSameRanksByWorkloadAndByLayout) {
   }
   draw_pipelines(
       example("megatron_ddp", 16), 12, 9, [](Layout&) {}, check);
-  EXPECT_GE(drawn, 60 / kDrawnOf);
+  EXPECT_GE(drawn, 60 / drawn_of());
 }
 
 }  // namespace

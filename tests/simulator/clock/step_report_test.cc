@@ -61,7 +61,7 @@ TEST(StepReport, ExposesNoMoreThanIsSentInAnyLayout) {
       draw_pipelines(plan, 10, 5, as_drawn, check);
     }
   }
-  EXPECT_GE(drawn, 100 / kDrawnOf);
+  EXPECT_GE(drawn, 100 / drawn_of());
 }
 
 // No part below nothing, by no rounding, and all of them the step: else it is refused.
@@ -79,7 +79,7 @@ TEST(StepReport, ReadsBackOfAnyLayout) {
   draw(mixture_example("megatron_ddp", 16), 20, 6, check);
   draw_pipelines(
       example("shardwise", 16), 60, 7, [](Layout&) {}, check);
-  EXPECT_GE(drawn, 80 / kDrawnOf);
+  EXPECT_GE(drawn, 80 / drawn_of());
 }
 
 // Its weight gradients communicate nothing: all of it is beside the input gradients.

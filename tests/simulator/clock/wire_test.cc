@@ -108,8 +108,8 @@ TEST(Wire, CarriesDrawnLayouts) {
       }
     }
   }
-  EXPECT_GT(drawn, 500 / kDrawnOf);
-  EXPECT_GT(full, 20 / kDrawnOf);
+  EXPECT_GT(drawn, 500 / drawn_of());
+  EXPECT_GT(full, 20 / drawn_of());
 }
 
 }  // namespace
