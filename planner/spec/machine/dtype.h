@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "planner/spec/text/enum_names.h"
+
 namespace shardwise {
 
 /// Element types of tensors and of matrix units, spelt as in JSON. Sub-byte types are stored
@@ -42,6 +44,8 @@ constexpr int bytes_of(DType dtype) { return bits_of(dtype) / 8; }
 
 inline constexpr std::array<std::string_view, 9> kDTypeNames = {
     "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4"};
+template <>
+inline constexpr auto kNamesOf<DType> = kDTypeNames;
 constexpr std::string_view name_of(DType dtype) {
   return kDTypeNames[static_cast<std::size_t>(dtype)];
 }

@@ -11,8 +11,6 @@
 namespace shardwise {
 
 template <>
-inline constexpr auto kNamesOf<DType> = kDTypeNames;
-template <>
 inline constexpr std::array<std::string_view, 11> kNamesOf<MoveKind> = {
     "copy",      "layer_norm", "rms_norm",  "gelu",          "swiglu", "rope",
     "embedding", "loss",       "optimizer", "gradient_norm", "cast"};
