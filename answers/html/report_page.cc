@@ -92,8 +92,8 @@ std::string footer(const PageContent& page) {
       "<p>This file is also the plan: <code>shardwise simulate</code> and <code>shardwise "
       "run</code> "
       "take it in place of a plan.json.</p>\n"
-      "<p>Plan <code>{}</code> · shardwise {}</p>\n</footer>\n",
-      escaped(page.command), page.report().plan_digest, escaped(page.version));
+      "<p>Plan {} (SHA-256) · shardwise {}</p>\n</footer>\n",
+      escaped(page.command), plan_digest_element(*page.plan), escaped(page.version));
 }
 
 }  // namespace

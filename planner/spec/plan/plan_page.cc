@@ -3,12 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/spec/plan/page_elements.h"
+#include "planner/spec/text/sha256.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {
 
 constexpr std::string_view kBegin = "<script type=\"application/json\" id=\"plan\">";
-constexpr std::string_view kEnd = "</script>";
+constexpr std::string_view kPlanId = "plan";
+constexpr std::string_view kDigestId = "plan-sha256";
+constexpr std::string_view kJsonType = "application/json";
+constexpr std::string_view kEscapedLess = "\\u003c";
+constexpr std::size_t kEscapeBytes = 6;
 constexpr const char* kHint = "shardwise report writes a page with its plan in it";
 
 std::size_t lines_before(std::string_view text, std::size_t at) {
@@ -28,10 +40,82 @@ unsigned turns_text(std::string_view text) {
   return marks || embeds || isolates ? character : 0;
 }
 
-/// What may be wrong with a page that has no plan.
-const char* without_plan(std::string_view page) {
+/// The character whose escape of json_element() a text begins with; empty where it does not.
+std::string escaped_character(std::string_view text) {
+  if (text.starts_with(kEscapedLess)) return "<";
+  if (text.size() < kEscapeBytes || !text.starts_with("\\u2")) return "";
+  unsigned number = 0;
+  const char* const end = text.data() + kEscapeBytes;
+  if (std::from_chars(text.data() + 2, end, number, 16).ptr != end) return "";
+  const std::string character = {'\xE2', static_cast<char>(0x80U | (number >> 6U & 0x3FU)),
+                                 static_cast<char>(0x80U | (number & 0x3FU))};
+  return turns_text(character) == number ? character : "";
+}
+
+/// The text that json_element() was given, whatever line ends a program gave the page since.
+std::string unescaped_json(std::string_view text) {
+  std::string json;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (rest.starts_with("\r\n") || (json.empty() && rest[0] == '\n')) continue;
+    if (rest[0] != '\\') {
+      json += rest[0];
+    } else if (const std::string character = escaped_character(rest); !character.empty()) {
+      json += character;
+      i += kEscapeBytes - 1;
+    } else {
+      json += rest.substr(0, 2);  // an escaped backslash begins no escape
+      ++i;
+    }
+  }
+  return json;
+}
+
+Diagnostic page_problem(const std::string& file, std::string_view page, std::size_t at,
+                        std::string what, const char* hint) {
+  return {file, static_cast<int>(lines_before(page, at) + 1), 0, "", std::move(what), hint};
+}
+
+/// What is wrong with a page that has no plan.
+Diagnostic without_plan(const std::string& file, std::string_view page) {
+  const std::size_t hidden = page.find(kBegin);
+  if (hidden != std::string_view::npos) {
+    return page_problem(file, page, hidden,
+                        "a page without a plan: this one is inside a comment or another element",
+                        kHint);
+  }
   const bool whole = page.find("</html>") != std::string_view::npos;
-  return whole ? kHint : "is the file complete? shardwise report writes a page with its plan in it";
+  return {
+      file,
+      0,
+      0,
+      "",
+      "a page without a plan",
+      whole ? kHint : "is the file complete? shardwise report writes a page with its plan in it"};
+}
+
+bool is_plan(const PageElement& element) {
+  return element.name == "script" && element.id == kPlanId &&
+         std::ranges::equal(element.type, kJsonType, {}, [](char c) {
+           return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+         });
+}
+
+/// What is wrong where the page shows the digest of another plan than the one it holds. Pages that
+/// were made before they showed one are right.
+std::optional<Diagnostic> of_other_plan(const std::string& file, std::string_view page,
+                                        const PageElement& plan,
+                                        const std::vector<PageElement>& elements) {
+  const std::string held = sha256(unescaped_json(plan.text));
+  for (const PageElement& each : elements) {
+    if (each.id != kDigestId || each.text == held) continue;
+    return page_problem(file, page, plan.begin,
+                        fmt::format("the plan was changed: its SHA-256 is {}, but the page shows "
+                                    "the plan {}",
+                                    held, shown(each.text, held.size())),
+                        "give the plan.json, or the page as shardwise report wrote it");
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -40,7 +124,7 @@ std::string json_element(std::string_view id, std::string_view json) {
   std::string element = fmt::format("<script type=\"application/json\" id=\"{}\">\n", id);
   for (std::size_t i = 0; i < json.size(); ++i) {
     if (json[i] == '<') {
-      element += "\\u003c";
+      element += kEscapedLess;
     } else if (const unsigned turning = turns_text(json.substr(i))) {
       element += fmt::format("\\u{:04x}", turning);
       i += 2;
@@ -48,10 +132,14 @@ std::string json_element(std::string_view id, std::string_view json) {
       element += json[i];
     }
   }
-  return element.append(kEnd);
+  return element.append("</script>");
 }
 
-std::string plan_element(const Plan& plan) { return json_element("plan", to_json(plan)); }
+std::string plan_element(const Plan& plan) { return json_element(kPlanId, to_json(plan)); }
+
+std::string plan_digest_element(const Plan& plan) {
+  return fmt::format("<code id=\"{}\">{}</code>", kDigestId, digest(plan));
+}
 
 bool is_page(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
@@ -68,27 +156,22 @@ Result<std::string> plan_in_page(std::string_view page, const std::string& file)
         fmt::format("a page of {} bytes, but a report has at most {}", page.size(), kMostPageBytes),
         kHint};
   }
-  const std::size_t marker = page.find(kBegin);
-  if (marker == std::string_view::npos) {
-    return Diagnostic{file, 0, 0, "", "a page without a plan", without_plan(page)};
+  const std::vector<PageElement> elements = elements_with_id(page);
+  const auto plan = std::ranges::find_if(elements, is_plan);
+  if (plan == elements.end()) return without_plan(file, page);
+  const auto again = std::find_if(plan + 1, elements.end(), is_plan);
+  if (again != elements.end()) {
+    return page_problem(file, page, again->begin, "a second plan in one page", kHint);
   }
-  const std::size_t begin = marker + kBegin.size();
-  if (const std::size_t again = page.find(kBegin, begin); again != std::string_view::npos) {
-    return Diagnostic{
-        file, static_cast<int>(lines_before(page, again) + 1), 0, "", "a second plan in one page",
-        kHint};
+  if (!plan->ended) {
+    return page_problem(file, page, plan->begin, "the page ends inside its plan",
+                        "is the file complete?");
   }
-  const std::size_t end = page.find(kEnd, begin);
-  if (end == std::string_view::npos) {
-    return Diagnostic{file,
-                      static_cast<int>(lines_before(page, begin) + 1),
-                      0,
-                      "",
-                      "the page ends inside its plan",
-                      "is the file complete?"};
+  if (std::optional<Diagnostic> problem = of_other_plan(file, page, *plan, elements)) {
+    return *std::move(problem);
   }
-  std::string text(lines_before(page, begin), '\n');
-  return text.append(page.substr(begin, end - begin));
+  const auto begin = static_cast<std::size_t>(plan->text.data() - page.data());
+  return std::string(lines_before(page, begin), '\n').append(plan->text);
 }
 
 }  // namespace shardwise

@@ -19,11 +19,17 @@ std::string json_element(std::string_view id, std::string_view json);
 /// The plan as such an element.
 std::string plan_element(const Plan& plan);
 
+/// The plan's digest as an element that a page shows. It ties what the page shows to the plan that
+/// programs read from it. It is no signature: who changes the plan can change both.
+std::string plan_digest_element(const Plan& plan);
+
 /// Whether a file's text is a page rather than JSON.
 bool is_page(std::string_view text);
 
 /// The JSON text of the one plan in a page, below as many empty lines as stand before it, so that
-/// problems have the page's lines. Refuses pages without a plan, with two, and cut-off ones.
+/// problems have the page's lines. The plan is an element as a browser finds it (page_elements.h).
+/// Refuses pages without a plan, with two, cut-off ones, and those that show the digest of another
+/// plan. A page may show none, as those made by earlier versions.
 /// \param file  the name put into diagnostics
 Result<std::string> plan_in_page(std::string_view page, const std::string& file);
 

@@ -280,6 +280,17 @@ TEST(ReportPage, HoldsThePlan) {
   EXPECT_EQ(to_json(*plan), to_json(made.plan));
 }
 
+TEST(ReportPage, ShowsTheDigestOfThePlanItHolds) {
+  const Made made = made_of(pipelined(4));
+  std::string page = made.page();
+  EXPECT_EQ(text_of(Page(page), "plan-sha256"), made.simulation.report.plan_digest);
+  const std::string key = "\"global_batch_size\": ";
+  page.insert(page.find(key) + key.size(), "1");
+  const Result<std::string> text = plan_in_page(page, "report.html");
+  ASSERT_FALSE(text.ok());
+  EXPECT_THAT(to_string(text.problems()), HasSubstr("the plan was changed: its SHA-256 is "));
+}
+
 TEST(ReportPage, PutsATraceBesideThePrediction) {
   const Made made = made_of(pipelined(4));
   TraceComparison trace;

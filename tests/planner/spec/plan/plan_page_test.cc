@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "planner/spec/json/reader.h"
 #include "tests/support/scratch.h"
@@ -109,6 +111,86 @@ TEST(PlanPage, RefusesASecondPlan) {
   const std::string element = plan_element(golden());
   EXPECT_THAT(refused_page(page_with(element + "\n" + element)),
               HasSubstr("a second plan in one page"));
+}
+
+// Programs once read a plan that the page does not have, as it stands in a comment.
+TEST(PlanPage, RefusesAPlanThatABrowserDoesNotFind) {
+  const std::string element = plan_element(golden());
+  for (const auto& [before, behind] : std::vector<std::pair<std::string, std::string>>{
+           {"<!-- ", " -->"},
+           {"<!-- -- > --! ", ""},
+           {"<!x ", ">"},
+           {"<style>", "</style>"},
+           {"<TEXTAREA>", "</TextArea >"},
+           {"<noscript>", "</noscript>"},
+           {"<template><p>", "</p></template>"},
+           {"<template><template></template>", "</template>"},
+           {"<script>", "</script>"},
+           {"<script><!--<script></script>", "--></script>"},
+           {"<svg><![CDATA[ > ", "]]></svg>"},
+           {"<p title='", "'>"},
+           {"<plaintext>", ""}}) {
+    const std::string page = page_with(before + element + behind) + "</html>\n";
+    EXPECT_THAT(refused_page(page),
+                HasSubstr("report.html:3: a page without a plan: this one is inside a comment or "
+                          "another element\n"))
+        << before;
+  }
+}
+
+TEST(PlanPage, ReadsTheOnePlanThatABrowserFinds) {
+  Plan other = golden();
+  other.job.global_batch_size *= 2;
+  const std::string hidden = plan_element(other);
+  const std::string element = plan_element(golden());
+  const test::Scratch scratch;
+  for (const std::string& before : std::vector<std::string>{
+           "<!-- " + hidden + " -->", "<!-->", "<!--->", "<!---->", "<!-- --!>", "<!-- -- > --->",
+           "<style>" + hidden.substr(0, 60) + "</style>", "<template>" + hidden + "</template>",
+           "<p title=\"" + std::string("<!-- '") + "\">", std::string("<p a=<!-- b='>' / c>"),
+           "<script><!--<script></script></script>-->" + std::string("</script>"), "< !-- </ p>",
+           "<script id=plan type=\"text/plain\">{}</script>", "<div id=\"plan\"></div>",
+           "<title><!--</title>", "<script>\"<!--\"</script>", "<?xml <!-- ?>"}) {
+    const std::string page = page_with(before + element);
+    const Result<Plan> read = read_plan(scratch.write_bytes("report.html", page));
+    ASSERT_TRUE(read.ok()) << before << to_string(read.problems());
+    EXPECT_EQ(to_json(*read), to_json(golden())) << before;
+  }
+}
+
+TEST(PlanPage, ReadsAnElementHoweverItsTagIsSpelt) {
+  std::string page = page_with(plan_element(golden()));
+  const std::string marker = kMarker;
+  page.replace(page.find(marker), marker.size(),
+               "<SCRIPT id='plan' hidden\nTYPE = Application/JSON >");
+  page.replace(page.find("</script>"), 9, "</Script\n>");
+  EXPECT_EQ(refused_page(page), "accepted");
+}
+
+TEST(PlanPage, RefusesAPlanThatIsNotTheOneThePageShows) {
+  Plan plan = golden();
+  plan.model.name = "<a \\u003c \\\\u202e \u202E";
+  const std::string shown = "<p>" + plan_digest_element(plan) + "</p>\n";
+  const std::string page = page_with(shown + plan_element(plan));
+  EXPECT_EQ(refused_page(page), "accepted");
+  std::string crlf;
+  for (const char c : page) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  EXPECT_EQ(refused_page(crlf), "accepted");
+
+  Plan edited = plan;
+  edited.job.global_batch_size *= 2;
+  EXPECT_THAT(refused_page(page_with(shown + plan_element(edited))),
+              HasSubstr("report.html:4: the plan was changed: its SHA-256 is " + digest(edited) +
+                        ", but the page shows the plan " + digest(plan) +
+                        "\n    give the plan.json, or the page as shardwise report wrote it"));
+  // Any of the plan's characters counts, and all digests that are shown.
+  std::string spaced = page;
+  spaced.insert(spaced.find("\"layout\""), " ");
+  EXPECT_THAT(refused_page(spaced), HasSubstr("the plan was changed"));
+  EXPECT_THAT(refused_page(page + "<code id=plan-sha256>\x1b[2J</code>"),
+              testing::AllOf(HasSubstr("the plan was changed"), testing::Not(HasSubstr("\x1b"))));
+  // One in a comment is not shown.
+  EXPECT_EQ(refused_page(page_with("<!-- " + shown + " -->" + plan_element(edited))), "accepted");
 }
 
 TEST(PlanPage, RefusesACutOffPage) {
