@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,8 +20,10 @@
 #include "planner/export/model_checks.h"
 #include "planner/export/plan_comparison.h"
 #include "planner/export/settings_of.h"
+#include "planner/export/unasked_rules.h"
 #include "planner/spec/json/json_writer.h"
 #include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/text/table.h"
 
 namespace shardwise::cli {
 namespace {
@@ -33,14 +37,31 @@ struct CheckFlags {
   bool json = false;
 };
 
-std::string findings_json(const Framework& framework, const std::vector<Finding>& findings,
+/// What rules found, and which could not be asked.
+struct Checked {
+  std::vector<Finding> findings;
+  std::vector<UnaskedRule> unasked;
+};
+
+std::string findings_json(const Framework& framework, const Checked& checked,
                           const Diagnostics& notes) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.check/1");
   json.member("framework", framework.name);
+  json.member("rules", std::ssize(framework.rules));
+  json.begin_array("not_asked");
+  for (const UnaskedRule& each : checked.unasked) {
+    json.begin_object();
+    json.member("rule", each.rule);
+    json.begin_array("lacks");
+    for (const std::string& lack : each.lacks) json.element(lack);
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
   json.begin_array("findings");
-  for (const Finding& each : findings) {
+  for (const Finding& each : checked.findings) {
     json.begin_object();
     json.member("rule", each.rule);
     json.member("kind", name_of(each.kind));
@@ -68,18 +89,57 @@ std::string findings_json(const Framework& framework, const std::vector<Finding>
   return json.text();
 }
 
-void print(const Framework& framework, const std::vector<Finding>& findings, bool predicted) {
-  for (const Finding& each : findings) {
+/// "add --gpus and --cluster", "CUDA_DEVICE_MAX_CONNECTIONS is not known"
+std::string wanted(const std::vector<std::string>& lacks) {
+  std::vector<std::string> flags;
+  std::vector<std::string> unknown;
+  for (const std::string& each : lacks) {
+    (each == kGpusFlag || each == kClusterFlag ? flags : unknown).push_back(each);
+  }
+  std::vector<std::string> says;
+  if (!flags.empty()) says.push_back(fmt::format("add {}", fmt::join(flags, " and ")));
+  if (!unknown.empty()) {
+    says.push_back(fmt::format("{} {} not known", fmt::join(unknown, " and "),
+                               unknown.size() > 1 ? "are" : "is"));
+  }
+  return fmt::format("{}", fmt::join(says, ", "));
+}
+
+/// The line of the rules that could not be asked, by what they lack; "" for none.
+std::string unasked_text(const Framework& framework, const std::vector<UnaskedRule>& unasked) {
+  if (unasked.empty()) return "";
+  std::vector<std::pair<std::string, std::string>> groups;  // what is wanted, rules
+  for (const UnaskedRule& each : unasked) {
+    const std::string wants = wanted(each.lacks);
+    const auto group =
+        std::ranges::find(groups, wants, &std::pair<std::string, std::string>::first);
+    if (group == groups.end()) {
+      groups.emplace_back(wants, each.rule);
+    } else {
+      group->second += ", " + each.rule;
+    }
+  }
+  std::vector<std::string> says;
+  for (const auto& [wants, rules] : groups) says.push_back(fmt::format("{} ({})", rules, wants));
+  const std::string text =
+      fmt::format("note: {} of {} rules {} not asked: {}", unasked.size(), framework.rules.size(),
+                  unasked.size() > 1 ? "are" : "is", fmt::join(says, "; "));
+  return wrap(text, kTextWidth, 2) + "\n";
+}
+
+void print(const Framework& framework, const Checked& checked, bool predicted) {
+  for (const Finding& each : checked.findings) {
     fmt::print("{}\n    {} ({})\n", to_string(each.what), kind_words(each.kind, framework),
                each.source);
   }
-  if (findings.empty()) {
-    fmt::print("nothing found against {} rules of {} ({}){}\n", framework.rules.size(),
-               framework.label, framework.code,
+  if (checked.findings.empty()) {
+    fmt::print("nothing found against {} rules of {} ({}){}\n",
+               framework.rules.size() - checked.unasked.size(), framework.label, framework.code,
                predicted
                    ? fmt::format(", and no change of the plan brings {:.0f} %", kWorthSaying * 100)
                    : "");
   }
+  fmt::print("{}", unasked_text(framework, checked.unasked));
 }
 
 /// What one change of the configuration would bring.
@@ -120,21 +180,25 @@ ExitCode run_check(const CheckFlags& flags) {
   Result<std::vector<Finding>> findings =
       check_configuration(*framework, *configuration, flags.gpus, cluster);
   if (!findings) return refuse_configuration(*configuration, findings.problems());
+  Result<std::vector<UnaskedRule>> unasked =
+      unasked_rules(*framework, *configuration, flags.gpus, cluster);
+  if (!unasked) return refuse_configuration(*configuration, unasked.problems());
   if (flags.predict) {
     const Result<std::vector<Finding>> more = predictions(flags, *framework, *configuration);
     if (!more) return refuse_configuration(*configuration, more.problems());
     findings->insert(findings->end(), more->begin(), more->end());
   }
+  const Checked checked{*std::move(findings), *std::move(unasked)};
   if (flags.json) {
-    fmt::print("{}", findings_json(*framework, *findings, configuration->notes));
+    fmt::print("{}", findings_json(*framework, checked, configuration->notes));
   } else {
-    print(*framework, *findings, flags.predict);
+    print(*framework, checked, flags.predict);
     fmt::print("{}{}", notes_text(*configuration), *version);
   }
   const bool refused = std::ranges::any_of(
-      *findings, [](const Finding& each) { return each.kind == CheckRule::Kind::refused; });
+      checked.findings, [](const Finding& each) { return each.kind == CheckRule::Kind::refused; });
   if (refused) return ExitCode::bad_input;
-  return findings->empty() ? ExitCode::done : ExitCode::nothing_fits;
+  return checked.findings.empty() ? ExitCode::done : ExitCode::nothing_fits;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "planner/export/import_plan.h"
 #include "planner/export/rule_values.h"
 #include "planner/export/settings_of.h"
+#include "planner/export/unasked_rules.h"
 #include "planner/spec/text/meant_flag.h"
 #include "planner/spec/text/nearest.h"
 #include "planner/spec/text/number.h"
@@ -90,14 +91,10 @@ std::optional<std::string> longer_key(const std::string& name, const std::string
   return at == keys.end() ? std::nullopt : std::optional(*at);
 }
 
-/// Whether the settings break the rule.
-bool is_broken(const CheckRule& rule, const Values& values, const Settings& settings) {
-  const bool open = std::ranges::any_of(rule.when, [&](const Clause& clause) {
-    const auto value = values.find(clause.name);
-    return std::ranges::find(settings.open, clause.name) != settings.open.end() ||
-           (value != values.end() && value->second.find('$') != std::string::npos);
-  });
-  if (open) return false;  // nobody knows yet
+/// Whether the settings break the rule, which they do not where nobody knows.
+bool is_broken(const Framework& framework, const CheckRule& rule, const Values& values,
+               const Settings& settings) {
+  if (!lacks_of(framework, rule, values, settings).empty()) return false;
   return holds(rule.when, values) && (rule.product.empty() || product_is_wrong(rule, values));
 }
 
@@ -221,17 +218,6 @@ void find_unknown(const Framework& framework, const Settings& settings,
   }
 }
 
-/// The ranks that the launcher or a setting states; 0 for none.
-std::int64_t stated_ranks(const Framework& framework, const Settings& settings,
-                          const Configuration& configuration) {
-  if (configuration.ranks > 0) return configuration.ranks;
-  for (const SettingSpec& spec : framework.settings) {
-    if (spec.field != "gpus" || !settings.given.contains(spec.name)) continue;
-    return parse_integer(settings.values.at(spec.name)).value_or(0);
-  }
-  return 0;
-}
-
 /// Flags of a command that the framework does not read, since one of them names a file of settings.
 void find_ignored(const Framework& framework, const Settings& settings,
                   std::vector<Finding>& findings) {
@@ -257,6 +243,16 @@ void find_ignored(const Framework& framework, const Settings& settings,
 
 }  // namespace
 
+std::int64_t stated_ranks(const Framework& framework, const Settings& settings,
+                          const Configuration& configuration) {
+  if (configuration.ranks > 0) return configuration.ranks;
+  for (const SettingSpec& spec : framework.settings) {
+    if (spec.field != "gpus" || !settings.given.contains(spec.name)) continue;
+    return parse_integer(settings.values.at(spec.name)).value_or(0);
+  }
+  return 0;
+}
+
 Result<std::vector<Finding>> check_configuration(const Framework& framework,
                                                  const Configuration& configuration,
                                                  std::int64_t ranks,
@@ -272,7 +268,7 @@ Result<std::vector<Finding>> check_configuration(const Framework& framework,
   const Values values = rule_values(framework, *settings, ranks, cluster);
   std::vector<Finding> findings;
   for (const CheckRule& rule : framework.rules) {
-    if (!is_broken(rule, values, *settings)) continue;
+    if (!is_broken(framework, rule, values, *settings)) continue;
     findings.push_back(finding_of(rule, values, *settings, configuration));
   }
   find_wrong_values(framework, *settings, findings);
@@ -291,7 +287,7 @@ Diagnostics contradictions_of(const Framework& framework, const Configuration& c
   const Values values = rule_values(framework, settings, ranks, std::nullopt);
   Diagnostics problems;
   for (const CheckRule& rule : framework.rules) {
-    if (!rule.contradiction || !is_broken(rule, values, settings)) continue;
+    if (!rule.contradiction || !is_broken(framework, rule, values, settings)) continue;
     problems.push_back(finding_of(rule, values, settings, configuration).what);
   }
   return problems;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ Finding refused_at(const Framework& framework, const char* rule, const GivenSett
 
 /// What a configuration contradicts, by the framework's rules and its list of keys.
 /// \param ranks    of the job; 0: those that its launcher or a setting states, without which rules
-///                 that need them are silent
+///                 that need them are not asked: unasked_rules() names them
 /// \param cluster  that it is for, or nothing
 /// \returns the findings in the order of the rules, or every value of a wrong kind, or that the
 ///          ranks are not those that the configuration states
@@ -35,6 +36,10 @@ Result<std::vector<Finding>> check_configuration(const Framework& framework,
                                                  const Configuration& configuration,
                                                  std::int64_t ranks,
                                                  const std::optional<ClusterSpec>& cluster);
+
+/// The ranks that the launcher or a setting states; 0 for none.
+std::int64_t stated_ranks(const Framework& framework, const Settings& settings,
+                          const Configuration& configuration);
 
 /// What is wrong with a configuration in such a way that no plan follows from it.
 /// \param settings  of the configuration

@@ -137,7 +137,7 @@ Values rule_values(const Framework& framework, const Settings& settings, std::in
   const double hybrid = number_of(values, "zero_optimization.zero_hpz_partition_size").value_or(1);
   const auto all = static_cast<double>(ranks);  // a larger group has them all
   const bool divides = hybrid <= 1 || hybrid >= all || std::fmod(all, hybrid) == 0;
-  values["@hybrid_fits"] = divides ? "true" : "false";
+  if (hybrid <= 1 || ranks > 0) values["@hybrid_fits"] = divides ? "true" : "false";
   if (const auto mesh = mesh_of(values)) values["@mesh"] = std::to_string(*mesh);
   for (const auto& [name, given] : settings.given) {
     if (is_off(*given)) values["@off." + name] = "true";

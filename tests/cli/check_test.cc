@@ -160,6 +160,51 @@ TEST(CheckedCommand, ResolvesVariablesOfItsScript) {
   EXPECT_EQ(json["findings"][0]["rule"], "batch_does_not_divide");
 }
 
+// Tensor parallelism asks for one hardware queue before Blackwell, and the ranks are not known.
+TEST(CheckedFile, SaysWhichRulesCouldNotBeAsked) {
+  const test::Scratch scratch;
+  const std::string file =
+      scratch.write_bytes("arguments.txt",
+                          "--tensor-model-parallel-size 2\n--micro-batch-size 2\n"
+                          "--global-batch-size 16\n--num-layers 4\n--bf16\n");
+  const auto framework = load_framework("megatron-lm", "--from");
+  ASSERT_TRUE(framework.ok());
+  const std::size_t all = framework->rules.size();
+  const Outcome outcome = shardwise({"check", file});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::StartsWith("nothing found against " + std::to_string(all - 3) +
+                                               " rules of Megatron-LM"));
+  std::string flat = outcome.out;
+  std::ranges::replace(flat, '\n', ' ');
+  EXPECT_THAT(flat, testing::HasSubstr("note: 3 of " + std::to_string(all) +
+                                       " rules are not asked: tensor_parallel_queues"));
+  EXPECT_THAT(flat, testing::HasSubstr("(add --cluster)"));
+  EXPECT_THAT(flat, testing::HasSubstr("degrees_do_not_divide_the_ranks, batch_does_not_divide"));
+  EXPECT_THAT(flat, testing::HasSubstr("(add --gpus)"));
+  const auto json = nlohmann::json::parse(shardwise({"check", file, "--json"}).out);
+  EXPECT_EQ(json["rules"], all);
+  ASSERT_EQ(json["not_asked"].size(), 3U);
+  EXPECT_EQ(json["not_asked"][0]["rule"], "tensor_parallel_queues");
+  EXPECT_EQ(json["not_asked"][0]["lacks"], nlohmann::json({"--cluster"}));
+
+  const Outcome asked = shardwise({"check", file, "--gpus", "16", "--cluster", "dgx-h100"});
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_THAT(asked.out, testing::Not(testing::HasSubstr("not asked")));
+}
+
+// A second partition that does not divide the ranks is unknown without them.
+TEST(CheckedFile, DoesNotAskOfRanksThatNobodyStates) {
+  const test::Scratch scratch;
+  const std::string file =
+      scratch.write_bytes("ds_config.json",
+                          R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+          "zero_optimization": {"stage": 3, "zero_hpz_partition_size": 3}})");
+  const Outcome outcome = shardwise({"check", file});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::HasSubstr("hybrid_group_does_not_divide"));
+  EXPECT_EQ(shardwise({"check", file, "--gpus", "16"}).exit_code, 2);
+}
+
 TEST(CheckedCommand, SaysWhatOfItsScriptIsNotRead) {
   const test::Scratch scratch;
   const std::string script =
