@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
 constexpr std::int64_t kHeader = 9 + 8 + 1 + 8 + 8;  // bytes
-constexpr std::int64_t kMost = std::int64_t{1} << 56;
+constexpr std::int64_t kMostIndexed = std::int64_t{1} << 56;
 
 // Codes 6 and 7 are float64 and float32, which hold no tokens.
 std::optional<TokenType> type_of(int code) {
@@ -109,8 +109,8 @@ Result<MegatronIndex> read_megatron_index(std::span<const std::byte> bytes,
   index.type = *type;
   index.sequences = numbers.at<std::int64_t>(18);
   const auto boundaries = numbers.at<std::int64_t>(26);
-  const bool sane =
-      index.sequences >= 0 && boundaries >= 1 && index.sequences < kMost && boundaries < kMost;
+  const bool sane = index.sequences >= 0 && boundaries >= 1 && index.sequences < kMostIndexed &&
+                    boundaries < kMostIndexed;
   const std::int64_t expected = sane ? kHeader + 12 * index.sequences + 8 * boundaries : 0;
   // After the documents there may be a byte for each sequence, the mode of multimodal data.
   if (!sane || (size != expected && size != expected + index.sequences)) {
