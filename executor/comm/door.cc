@@ -12,6 +12,14 @@ constexpr double kMessage = 10;
 /// A Challenge fits into the buffer of any socket: no time is needed to send it.
 constexpr double kNoTime = 0;
 
+/// Of an end that knows the key; nothing where it does not, or says nothing.
+std::optional<ChallengeBytes> challenge_of(const FileDescriptor& line, const HelloBytes& hello,
+                                           const Digest& key, Deadline until) {
+  ChallengeBytes challenge{};
+  if (!send_all(line, hello, until) || !receive_all(line, challenge, until)) return std::nullopt;
+  return proves_key(challenge, hello, key) ? std::optional(challenge) : std::nullopt;
+}
+
 }  // namespace
 
 /// Answers a Hello that is meant for this process; closes other connections.
@@ -49,10 +57,12 @@ std::vector<Door::Guest> Door::admit(std::span<const FileDescriptor> listening, 
 
 bool greet(const FileDescriptor& line, const Hello& hello, const Digest& key, Deadline until) {
   const HelloBytes sent = bytes_of(hello);
-  ChallengeBytes challenge{};
-  if (!send_all(line, sent, until) || !receive_all(line, challenge, until)) return false;
-  if (!proves_key(challenge, sent, key)) return false;
-  return send_all(line, proof_and({}, sent, challenge, key), until);
+  const auto challenge = challenge_of(line, sent, key, until);
+  return challenge && send_all(line, proof_and({}, sent, *challenge, key), until);
+}
+
+bool answers(const FileDescriptor& line, const Hello& hello, const Digest& key, Deadline until) {
+  return challenge_of(line, bytes_of(hello), key, until).has_value();
 }
 
 }  // namespace shardwise::exec

@@ -47,5 +47,7 @@ class Door {
 
 /// The connecting end: proves the key and has the other end prove it. \returns whether both did
 bool greet(const FileDescriptor& line, const Hello& hello, const Digest& key, Deadline until);
+/// Whether the other end proves the key; this one does not, and is nobody's guest.
+bool answers(const FileDescriptor& line, const Hello& hello, const Digest& key, Deadline until);
 
 }  // namespace shardwise::exec

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +30,17 @@ constexpr int kLookOnceWrong = 20;            // ms, once something is wrong
 
 int exit_code_of(Failure::Kind kind) { return kind == Failure::Kind::bad_input ? 2 : 3; }
 
+/// A process that was stopped since all have met has no line by which it could be ended later.
+std::vector<FileDescriptor> join_all(SocketHub& hub, const std::vector<std::int64_t>& everyone,
+                                     const Patience& patience) {
+  try {
+    return hub.join(everyone, Control::watch, patience);
+  } catch (const Aborted&) {
+    hub.end_silent(patience.rank);
+    throw;
+  }
+}
+
 }  // namespace
 
 ProcessWatch::ProcessWatch(ProcessJob& job, AbortSignal& abort, double patience_s,
@@ -43,8 +53,7 @@ ProcessWatch::ProcessWatch(ProcessJob& job, AbortSignal& abort, double patience_
   std::vector<std::int64_t> everyone(static_cast<std::size_t>(job.size()));
   std::iota(everyone.begin(), everyone.end(), std::int64_t{0});
   SocketHub& hub = job.hub();
-  for (FileDescriptor& line :
-       hub.join(everyone, Control::watch, {&abort, patience_s, job.rank()})) {
+  for (FileDescriptor& line : join_all(hub, everyone, {&abort, patience_s, job.rank()})) {
     Other other;
     if (line.is_open()) other.process = process_at(line);
     other.line = ControlLine(std::move(line));
@@ -235,7 +244,7 @@ void ProcessWatch::leave(Failure::Kind kind) {
 void ProcessWatch::end_stuck() const {
   for (const Other& other : others_) {
     if (other.over || !other.line.is_open() || !other.process.is_open()) continue;
-    ::syscall(SYS_pidfd_send_signal, other.process.number(), SIGKILL, nullptr, 0);
+    end_process(other.process);
   }
 }
 

@@ -22,6 +22,7 @@ namespace {
 
 constexpr double kAnswerSeconds = 2;  // seconds for an address to answer
 constexpr double kChallenge = 10;     // and for a process that listens to challenge
+constexpr double kEnds = 2;           // and for a process that is told that the job has failed
 constexpr double kSoon = 5;           // seconds to find rank 0 among processes of other jobs
 constexpr std::chrono::milliseconds kSearchAgain{50};
 constexpr std::chrono::seconds kHostFirst{2};  // who waits for all knows whom
@@ -126,6 +127,8 @@ class Host {
       }
     } catch (const IoError&) {
       tell(0, {});
+      const Deadline ended = in_seconds(kEnds);
+      for (const FileDescriptor& line : lines_) end_unless_closed(line, ended);
       throw;
     }
     const Digest session = draw_digest();
@@ -315,11 +318,14 @@ Met visit(const Rendezvous& at, int rank, int size, SocketHub& hub, double patie
   }
   if (told && count == 0) throw Aborted("rank 0 reports why");
   if (!told || !receive_all(found.line, said, until) || !receive_all(found.line, session, until)) {
+    const bool gone = is_gone(found.line);
+    // Rank 0 ends where one of the others leaves, unless it is stopped.
+    ::shutdown(found.line.number(), SHUT_WR);
+    end_unless_closed(found.line, in_seconds(kEnds));
     // All that have found rank 0 see that; one of them says so.
     if (rank != speaker) throw Aborted(fmt::format("rank {} reports why", speaker));
-    throw IoError(is_gone(found.line)
-                      ? gone_text(0, found.host)
-                      : fmt::format("rank 0 on {} did not answer for {} s", at.host, patience_s));
+    throw IoError(gone ? gone_text(0, found.host)
+                       : fmt::format("rank 0 on {} did not answer for {} s", at.host, patience_s));
   }
   Met met{{}, hub_key(at, session)};
   for (std::size_t begin = 0; begin < said.size(); begin += kMemberBytes) {

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -215,6 +216,17 @@ FileDescriptor process_at(const FileDescriptor& line) {
   ::poll(&ended, 1, 0);
   if ((ended.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) return {};
   return process;
+}
+
+void end_process(const FileDescriptor& process) {
+  ::syscall(SYS_pidfd_send_signal, process.number(), SIGKILL, nullptr, 0);
+}
+
+void end_unless_closed(const FileDescriptor& line, Deadline until) {
+  const FileDescriptor process = process_at(line);
+  const bool own = peer_of(line).pid == ::getpid();
+  if (own || !process.is_open() || ready(line, POLLRDHUP, until)) return;
+  end_process(process);
 }
 
 bool send_all(const FileDescriptor& to, std::span<const std::byte> bytes, Deadline until) {

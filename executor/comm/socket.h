@@ -46,6 +46,11 @@ std::optional<FileDescriptor> accept_now(const FileDescriptor& listening);
 /// another in its place. Closed for TCP, for a process of another user, and where it is gone.
 /// Source: unix(7), SO_PEERCRED; pidfd_open(2).
 FileDescriptor process_at(const FileDescriptor& line);
+/// Kills a process of process_at(), which may be stopped.
+void end_process(const FileDescriptor& process);
+/// Kills the process at the other end of a local socket, if it is another one and has not closed
+/// its end by then.
+void end_unless_closed(const FileDescriptor& line, Deadline until);
 
 /// Whether that process is this user's.
 bool is_of_this_user(const FileDescriptor& line);

@@ -177,4 +177,20 @@ std::vector<FileDescriptor> SocketHub::join(const std::vector<std::int64_t>& ran
   return lines;
 }
 
+void SocketHub::end_silent(int rank) const {
+  Hello hello;
+  hello.purpose = Purpose::group;
+  hello.from = rank;
+  hello.size = static_cast<std::int32_t>(members_.size());
+  for (hello.to = 0; hello.to < hello.size; ++hello.to) {
+    const Member& other = members_[static_cast<std::size_t>(hello.to)];
+    if (hello.to == rank || !own_.same_machine(other)) continue;
+    // The kernel takes the connection in the place of a process that is stopped.
+    const std::optional<FileDescriptor> line = connect_local(local_name(other));
+    hello.nonce = draw_digest();
+    if (!line || answers(*line, hello, key_, in_seconds(kConnect))) continue;
+    end_unless_closed(*line, in_seconds(0));
+  }
+}
+
 }  // namespace shardwise::exec

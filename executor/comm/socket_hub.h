@@ -45,6 +45,9 @@ class SocketHub {
   /// ranks of the group call it, once for each channel. \throws Aborted
   std::vector<FileDescriptor> join(const std::vector<std::int64_t>& ranks, Channel channel,
                                    const Patience& patience);
+  /// Ends the processes of this machine and user that no longer answer, as they are stopped; those
+  /// that answer end by themselves. \pre know() was called, and the job cannot go on
+  void end_silent(int rank) const;
 
  private:
   using Key = std::tuple<std::uint64_t, std::int32_t, std::int32_t>;  // group, channel, rank
