@@ -237,6 +237,8 @@ Result<Configuration> joined(std::vector<Configuration> all) {
       if (at == known.end()) made.settings.push_back(std::move(each));
     }
     std::ranges::move(all[i].environment, std::back_inserter(made.environment));
+    std::ranges::move(all[i].sourced, std::back_inserter(made.sourced));
+    std::ranges::move(all[i].unread, std::back_inserter(made.unread));
     std::ranges::move(all[i].notes, std::back_inserter(made.notes));
     std::ranges::move(all[i].nulls, std::back_inserter(made.nulls));
     std::ranges::move(all[i].launcher, std::back_inserter(made.launcher));

@@ -34,6 +34,8 @@ struct Configuration {
   std::vector<GivenSetting> environment;
   std::vector<GivenSetting> nulls;     // keys whose value is null, which no setting takes
   std::vector<GivenSetting> launcher;  // keys of accelerate's YAML that flags of its launcher state
+  std::vector<std::string> sourced;    // files that may set variables, and are not read
+  std::vector<std::string> unread;     // variables that may be set where nothing is read
   std::int64_t ranks = 0;              // that the launcher starts; 0: it does not say
   Diagnostics notes;                   // what was not read, and may decide something
 };
