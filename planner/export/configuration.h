@@ -60,7 +60,7 @@ Result<Configuration> joined(std::vector<Configuration> all);
 /// a key of Megatron-LM's YAML is.
 std::string flag_of_key(const std::string& key);
 
-/// The framework whose settings these are.
+/// The framework whose settings these are; a problem where a file is of another one.
 /// \param named  the name that a user gave it; empty: that with the most settings known by name
 /// \param flag   where a problem of the name is said to be
 Result<Framework> framework_of(const Configuration& configuration, const std::string& named,
