@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "planner/export/accelerate_flags.h"
+#include "planner/export/launch_environment.h"
 #include "planner/export/yaml_scalar.h"
 #include "planner/question/plan_texts.h"
 #include "planner/spec/text/utf8.h"
@@ -38,18 +39,49 @@ class CommandReader {
       argument(command_.words[i]);
     }
     note_unknown(launch.arguments);
-    for (const ShellWord& word : command_.environment) {
-      const std::size_t at = word.text.find('=');
-      GivenSetting setting = given(word, word.text.substr(0, at));
-      setting.words = {word.text.substr(at + 1)};
-      made_.environment.push_back(std::move(setting));
-    }
+    read_environment(launch.arguments);
     std::vector<Configuration> all = std::move(written_);
     all.insert(all.begin(), std::move(made_));
     return joined(std::move(all));
   }
 
  private:
+  /// What #SBATCH lines say counts before the script's own variables, and those before the
+  /// launcher's.
+  void read_environment(std::size_t before) {
+    const LaunchEnvironment launched = launch_environment(command_.words, before);
+    for (const ShellWord& each : job_environment(command_.directives).set) variable(each);
+    for (const ShellWord& each : command_.environment) variable(each);
+    for (const std::string& name : launched.unset) {
+      std::erase_if(made_.environment, [&](const GivenSetting& each) { return each.name == name; });
+    }
+    for (const ShellWord& each : launched.set) variable(each);
+    made_.unread = command_.unread;
+    for (const SourcedFile& each : command_.sourced) sourced(each);
+    for (const SourcedFile& each : launched.files) sourced(each);
+  }
+
+  void variable(const ShellWord& word) {
+    const std::size_t at = word.text.find('=');
+    GivenSetting setting = given(word, word.text.substr(0, at));
+    setting.words = {word.text.substr(at + 1)};
+    made_.environment.push_back(std::move(setting));
+  }
+
+  /// A file that is given is read as one of the job, with what it exports itself.
+  void sourced(const SourcedFile& file) {
+    const bool is_given = given_.has(file.name);
+    if (is_given && !file.exports) return;
+    made_.sourced.push_back(file.name);
+    made_.notes.push_back(
+        {made_.file, file.line, 0, "",
+         is_given ? fmt::format("{} is read without set -a: what it sets and does not export is "
+                                "not known",
+                                shown(file.name))
+                  : fmt::format("{} is not read: what it sets is not known", shown(file.name)),
+         is_given ? "export in that file" : "give that file too"});
+  }
+
   GivenSetting given(const ShellWord& word, const std::string& name) const {
     GivenSetting setting;
     setting.name = name;

@@ -13,6 +13,7 @@
 #include "planner/export/accelerate_deepspeed.h"
 #include "planner/export/accelerate_flags.h"
 #include "planner/export/command_configuration.h"
+#include "planner/export/framework_marks.h"
 #include "planner/export/framework_reader.h"
 #include "planner/export/shell_text.h"
 #include "planner/export/yaml_text.h"
@@ -110,14 +111,6 @@ void state_launcher_flags(Configuration& made) {
   }
 }
 
-/// The name of a setting where it is one of the framework's form; nothing of others.
-std::optional<std::string> name_in(const Framework& framework, const GivenSetting& setting) {
-  if (!setting.value) return framework.takes_words() ? std::optional(setting.name) : std::nullopt;
-  if (framework.form == ConfigurationForm::overrides) return std::nullopt;
-  const bool flags = framework.form == ConfigurationForm::arguments;
-  return flags ? flag_of_key(setting.name) : setting.name;
-}
-
 bool is_json(std::string_view text, const std::string& file) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return file.ends_with(".json") || (first != std::string_view::npos && text[first] == '{');
@@ -172,6 +165,44 @@ std::optional<Diagnostic> not_read_alone(const GivenSetting& setting) {
     return problem;
   }
   return std::nullopt;
+}
+
+/// The framework that is named, or known by its settings.
+Result<Framework> likely_framework(const Configuration& configuration, const std::string& named,
+                                   const std::string& flag) {
+  if (!named.empty()) return load_framework(named, flag);
+  for (const GivenSetting& each : configuration.settings) {
+    // settings.json of our scripts says whose it is.
+    if (each.name == "framework" && each.words.size() == 1) {
+      return load_framework(each.words.front(), "/framework");
+    }
+  }
+  std::optional<Framework> best;
+  std::size_t most = 0;
+  for (const std::string& name : framework_names()) {
+    Result<Framework> framework = load_framework(name, flag);
+    if (!framework) return framework.problems();
+    const std::size_t known = marks_of(*framework, configuration);
+    if (known <= most) continue;
+    most = known;
+    best = *std::move(framework);
+  }
+  if (best) return *std::move(best);
+  if (std::optional<Diagnostic> problem = file_not_given(configuration)) return *std::move(problem);
+  for (const GivenSetting& each : configuration.settings) {
+    if (std::optional<Diagnostic> problem = not_read_alone(each)) return *std::move(problem);
+  }
+  return Diagnostic{
+      configuration.file,
+      configuration.file == "command line" ? 0 : 1,
+      0,
+      "",
+      "has no setting by which a framework is known",
+      configuration.file.ends_with("run.sh")
+          ? "of an exported folder give what stands beside run.sh: arguments.txt, ds_config.json, "
+            "accelerate.yaml or settings.json"
+          : fmt::format("{} NAME says of which it is: {}", flag,
+                        fmt::join(framework_names(), ", "))};
 }
 
 }  // namespace
@@ -237,6 +268,8 @@ Result<Configuration> joined(std::vector<Configuration> all) {
       if (at == known.end()) made.settings.push_back(std::move(each));
     }
     std::ranges::move(all[i].environment, std::back_inserter(made.environment));
+    std::ranges::move(all[i].sourced, std::back_inserter(made.sourced));
+    std::ranges::move(all[i].unread, std::back_inserter(made.unread));
     std::ranges::move(all[i].notes, std::back_inserter(made.notes));
     std::ranges::move(all[i].nulls, std::back_inserter(made.nulls));
     std::ranges::move(all[i].launcher, std::back_inserter(made.launcher));
@@ -256,44 +289,15 @@ std::string flag_of_key(const std::string& key) {
 
 Result<Framework> framework_of(const Configuration& configuration, const std::string& named,
                                const std::string& flag) {
-  if (!named.empty()) return load_framework(named, flag);
-  for (const GivenSetting& each : configuration.settings) {
-    // settings.json of our scripts says whose it is.
-    if (each.name == "framework" && each.words.size() == 1) {
-      return load_framework(each.words.front(), "/framework");
-    }
+  Result<Framework> framework = likely_framework(configuration, named, flag);
+  if (!framework) return framework;
+  if (!named.empty()) {
+    std::optional<Diagnostic> wrong = named_wrongly(*framework, configuration, flag);
+    if (wrong) return *std::move(wrong);
   }
-  std::optional<Framework> best;
-  std::ptrdiff_t most = 0;
-  for (const std::string& name : framework_names()) {
-    Result<Framework> framework = load_framework(name, flag);
-    if (!framework) return framework.problems();
-    const auto known = std::ranges::count_if(framework->marks, [&](const std::string& mark) {
-      return std::ranges::any_of(configuration.settings, [&](const GivenSetting& each) {
-        const std::optional<std::string> own = name_in(*framework, each);
-        return own && (*own == mark || own->starts_with(mark + "."));
-      });
-    });
-    if (known <= most) continue;
-    most = known;
-    best = *std::move(framework);
-  }
-  if (best) return *std::move(best);
-  if (std::optional<Diagnostic> problem = file_not_given(configuration)) return *std::move(problem);
-  for (const GivenSetting& each : configuration.settings) {
-    if (std::optional<Diagnostic> problem = not_read_alone(each)) return *std::move(problem);
-  }
-  return Diagnostic{
-      configuration.file,
-      configuration.file == "command line" ? 0 : 1,
-      0,
-      "",
-      "has no setting by which a framework is known",
-      configuration.file.ends_with("run.sh")
-          ? "of an exported folder give what stands beside run.sh: arguments.txt, ds_config.json, "
-            "accelerate.yaml or settings.json"
-          : fmt::format("{} NAME says of which it is: {}", flag,
-                        fmt::join(framework_names(), ", "))};
+  Diagnostics problems = files_of_others(*framework, configuration);
+  if (!problems.empty()) return problems;
+  return framework;
 }
 
 }  // namespace shardwise

@@ -34,6 +34,8 @@ struct Configuration {
   std::vector<GivenSetting> environment;
   std::vector<GivenSetting> nulls;     // keys whose value is null, which no setting takes
   std::vector<GivenSetting> launcher;  // keys of accelerate's YAML that flags of its launcher state
+  std::vector<std::string> sourced;    // files that may set variables, and are not read
+  std::vector<std::string> unread;     // variables that may be set where nothing is read
   std::int64_t ranks = 0;              // that the launcher starts; 0: it does not say
   Diagnostics notes;                   // what was not read, and may decide something
 };
@@ -58,7 +60,7 @@ Result<Configuration> joined(std::vector<Configuration> all);
 /// a key of Megatron-LM's YAML is.
 std::string flag_of_key(const std::string& key);
 
-/// The framework whose settings these are.
+/// The framework whose settings these are; a problem where a file is of another one.
 /// \param named  the name that a user gave it; empty: that with the most settings known by name
 /// \param flag   where a problem of the name is said to be
 Result<Framework> framework_of(const Configuration& configuration, const std::string& named,

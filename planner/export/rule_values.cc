@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -112,14 +113,22 @@ Values rule_values(const Framework& framework, const Settings& settings, std::in
     const bool before = cluster->gpu.architecture != kBlackwell;
     values["@before_blackwell"] = before && cluster->gpu.vendor == "nvidia" ? "true" : "false";
   }
-  const auto queues = values.find("CUDA_DEVICE_MAX_CONNECTIONS");
-  values["@one_queue"] = queues != values.end() && queues->second == "1" ? "true" : "false";
-  const auto expands_by = [&](const char* variable) {
+  const auto is_open = [&](const char* variable) {
+    return std::ranges::find(settings.open, variable) != settings.open.end();
+  };
+  constexpr const char* kQueues = "CUDA_DEVICE_MAX_CONNECTIONS";
+  const auto queues = values.find(kQueues);
+  const bool one = queues != values.end() && queues->second == "1";
+  if (!is_open(kQueues)) values["@one_queue"] = one ? "true" : "false";
+  constexpr std::array<const char*, 2> kOfAllocator = {"PYTORCH_CUDA_ALLOC_CONF",
+                                                       "PYTORCH_ALLOC_CONF"};
+  const bool expands = std::ranges::any_of(kOfAllocator, [&](const char* variable) {
     const auto at = values.find(variable);
     return at != values.end() && at->second.find("expandable_segments:True") != std::string::npos;
-  };
-  const bool expands = expands_by("PYTORCH_CUDA_ALLOC_CONF") || expands_by("PYTORCH_ALLOC_CONF");
-  values["@expandable_segments"] = expands ? "true" : "false";
+  });
+  if (expands || std::ranges::none_of(kOfAllocator, is_open)) {
+    values["@expandable_segments"] = expands ? "true" : "false";
+  }
   const std::optional<double> positions = number_of(values, "--max-position-embeddings");
   const std::optional<double> length = number_of(values, "--seq-length");
   const std::optional<double> groups = number_of(values, "--num-query-groups");

@@ -185,7 +185,11 @@ Result<Settings> settings_of(const Framework& framework, const Configuration& co
       if (!environment) made.unknown.push_back(&each);
       return;
     }
-    if (each.open) {
+    const bool is_variable =
+        environment && std::ranges::any_of(each.words, [](const std::string& word) {
+          return word.find('$') != std::string::npos;
+        });
+    if (each.open || is_variable) {
       made.open.push_back(spec->name);
       return;
     }
@@ -205,6 +209,7 @@ Result<Settings> settings_of(const Framework& framework, const Configuration& co
         made.given.contains(spec->name)) {
       return;
     }
+    if (environment) std::erase(made.open, spec->name);  // what stands later counts
     made.values[spec->name] = *value;
     made.given[spec->name] = &each;
   };
@@ -234,6 +239,13 @@ Result<Settings> settings_of(const Framework& framework, const Configuration& co
   }
   script.fill();
   for (const GivenSetting& each : configuration.environment) take(each, true);
+  for (const SettingSpec& spec : framework.settings) {
+    if (spec.place != SettingPlace::environment || made.given.contains(spec.name)) continue;
+    const auto& unread = configuration.unread;
+    const bool may_be_set =
+        !configuration.sourced.empty() || std::ranges::find(unread, spec.name) != unread.end();
+    if (may_be_set) made.open.push_back(spec.name);
+  }
   for (const GivenSetting& each : configuration.nulls) {
     if (made.given.contains(table_name(framework, each.name).name)) continue;  // by a flag
     if (std::optional<Diagnostic> problem = null_of(framework, each)) {

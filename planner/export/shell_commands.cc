@@ -92,6 +92,13 @@ void ShellReader::look_at(const std::vector<ShellToken>& tokens) {
     if (text.empty() && !(declares && i == 0)) break;
     if (!text.empty()) unread_.names.insert(assigned_name(text));
   }
+  if (words.size() > 1 && (words.front().text == "source" || words.front().text == ".")) {
+    std::string name;
+    for (const ShellPart& part : tokens[1].parts) {
+      name += part.kind == ShellPart::Kind::text ? std::string(part.text) : std::string(part.raw);
+    }
+    source(std::move(name), words.front().line);
+  }
   if (words.front().text == "unset" || words.front().text == "read") {
     for (std::size_t i = 1; i < words.size(); ++i) {
       if (is_shell_name(words[i].text)) unread_.names.insert(words[i].text);
@@ -109,6 +116,7 @@ Outcome ShellReader::assign(const ShellToken& token) {
   const std::string_view text = assigning(token);
   const std::string name = assigned_name(text);
   const bool append = text.substr(0, text.find('=')).ends_with('+');
+  if (exports_all_) exported_.insert(name);
   if (token.kind == ShellToken::Kind::list) {
     Words values;
     for (const ShellToken& each : token.elements) {
@@ -242,6 +250,7 @@ std::optional<Outcome> ShellReader::builtin(const Words& words, int line) {
     return Outcome::unknown;
   }
   if (name == "set") {
+    set_options(words);
     const auto dashes = std::ranges::find(words, "--", &ShellWord::text);
     if (dashes != words.end()) set_arguments(Words(dashes + 1, words.end()));
     return Outcome::yes;
@@ -252,8 +261,7 @@ std::optional<Outcome> ShellReader::builtin(const Words& words, int line) {
   }
   if (name == "source" || name == ".") {
     const std::string file = words.size() > 1 ? unmarked(words[1].text) : "";
-    note(line, fmt::format("{} is not read: what it sets is not known", file),
-         "give what it sets too");
+    source(file, line);
     return Outcome::yes;
   }
   if (name.starts_with(kUnknownBegin) && unmarked(name).starts_with("((")) {
@@ -270,12 +278,30 @@ std::optional<Outcome> ShellReader::builtin(const Words& words, int line) {
   return std::nullopt;
 }
 
+/// Of the options of set the one that exports what is set from then on.
+void ShellReader::set_options(const Words& words) {
+  for (std::size_t i = 1; i < words.size() && words[i].text != "--"; ++i) {
+    const std::string& word = words[i].text;
+    const bool is_option = word.starts_with('-') || word.starts_with('+');
+    if (!is_option) continue;
+    const bool named =
+        word.ends_with('o') && i + 1 < words.size() && words[i + 1].text == "allexport";
+    if (named || word.find('a') != std::string::npos) exports_all_ = word.starts_with('-');
+  }
+}
+
+void ShellReader::source(std::string name, int line) {
+  constexpr std::size_t kMostSourced = 20;
+  if (sourced_.size() < kMostSourced) sourced_.push_back({std::move(name), line, exports_all_});
+}
+
 /// A command that is no part of the shell: the job, if it has the most flags.
 void ShellReader::start(Words words, std::vector<ShellWord> environment, bool here) {
   const auto name_of = [](const ShellWord& word) {
     return std::string_view(word.text).substr(word.text.rfind('/') + 1);
   };
-  if (name_of(words.front()) == "env") {
+  const bool has_options = words.size() > 1 && words[1].text.starts_with('-');
+  if (name_of(words.front()) == "env" && !has_options) {
     auto last = words.begin() + 1;
     while (last != words.end() && is_assignment(last->text)) environment.push_back(*last++);
     words.erase(words.begin(), last);

@@ -59,6 +59,8 @@ Result<ShellCommand> ShellReader::read() {
   }
   best_.directives = std::move(first_.directives());
   best_.files = std::move(files_);
+  best_.sourced = std::move(sourced_);
+  best_.unread.assign(unread_names_.begin(), unread_names_.end());
   best_.notes = std::move(notes_);
   return std::move(best_);
 }
@@ -71,6 +73,7 @@ void ShellReader::note(int line, const std::string& message, const std::string& 
 void ShellReader::note(const Unread& unread, const char* what) {
   if (unread.names.empty() && !unread.program) return;
   if (unread.program && lost_ == 0) lost_ = unread.line;
+  unread_names_.insert(unread.names.begin(), unread.names.end());
   constexpr std::size_t kMost = 5;
   std::vector<std::string> says;
   if (!unread.names.empty()) {

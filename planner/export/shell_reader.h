@@ -91,6 +91,8 @@ class ShellReader {
   void declare(const std::vector<ShellToken>& tokens, std::size_t from, const std::string& how);
   /// \returns nothing where the words are no command of the shell itself
   std::optional<Outcome> builtin(const Words& words, int line);
+  void set_options(const Words& words);
+  void source(std::string name, int line);
   void start(Words words, std::vector<ShellWord> environment, bool here);
   void read_inner(const std::string& text, const ShellWord& at, Words before);
   std::vector<ShellWord> exported() const;
@@ -101,6 +103,7 @@ class ShellReader {
   ShellLexer* lexer_ = &first_;
   ShellVariables variables_;
   std::set<std::string> exported_;
+  bool exports_all_ = false;  // set -a
   std::map<std::string, Function> functions_;
   std::vector<Locals> locals_;  // of the functions that are called
   Unread unread_;               // of the part that is being read
@@ -111,9 +114,11 @@ class ShellReader {
   int started_ = 0;  // commands that start a program
   int commands_ = 0;
   std::vector<WrittenFile> files_;
-  std::deque<std::string> texts_;  // of bash -c and eval
-  Words before_;                   // words before bash -c
-  int lost_ = 0;                   // line of the first program that is not read
+  std::vector<SourcedFile> sourced_;
+  std::set<std::string> unread_names_;  // that parts set which are not read
+  std::deque<std::string> texts_;       // of bash -c and eval
+  Words before_;                        // words before bash -c
+  int lost_ = 0;                        // line of the first program that is not read
   ShellCommand best_;
   std::ptrdiff_t best_flags_ = -1;
   bool best_starts_ = false;

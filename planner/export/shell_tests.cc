@@ -102,14 +102,15 @@ Outcome test_of(const std::vector<ShellToken>& tokens, ShellVariables& variables
   Outcome any = Outcome::no;   // of what || joins
   Outcome all = Outcome::yes;  // of what && joins
   TestWords words;
-  std::optional<Outcome> matched;  // of VALUE == PATTERN
+  bool has_pattern = false;  // VALUE == PATTERN
+  Outcome matched = Outcome::unknown;
   const auto end = [&] {
     const bool negative = words.size() == 4 && words.front() == "!";
     const Outcome made =
-        matched ? (negative ? negated(*matched) : *matched) : test_words(std::move(words), true);
+        has_pattern ? (negative ? negated(matched) : matched) : test_words(std::move(words), true);
     all = both(all, made);
     words.clear();
-    matched.reset();
+    has_pattern = false;
   };
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const ShellToken& token = tokens[i];
@@ -125,7 +126,8 @@ Outcome test_of(const std::vector<ShellToken>& tokens, ShellVariables& variables
                                      tokens[i - 1].bare() == "!=");
       if (pattern && words.size() > 1) {
         matched = fits(words[words.size() - 2], token.parts, token.line, variables);
-        if (tokens[i - 1].bare() == "!=") matched = negated(*matched);
+        if (tokens[i - 1].bare() == "!=") matched = negated(matched);
+        has_pattern = true;
       }
       words.push_back(variables.joined(token.parts, token.line));
     }

@@ -25,12 +25,21 @@ struct WrittenFile {
   int line = 0;
 };
 
+/// A file of commands that a script reads by source, or may read.
+struct SourcedFile {
+  std::string name;
+  int line = 0;
+  bool exports = false;  // whatever it sets: between set -a and set +a
+};
+
 /// What starts a job: the words of its command, and the variables that are exported to it.
 struct ShellCommand {
   std::vector<ShellWord> words;
   std::vector<ShellWord> environment;  // "NAME=VALUE"
   std::vector<ShellWord> directives;   // words of #SBATCH lines
   std::vector<WrittenFile> files;      // by cat, tee and echo
+  std::vector<SourcedFile> sourced;    // none of which is read
+  std::vector<std::string> unread;     // variables that parts set which are not read
   Diagnostics notes;                   // what was not read, and may decide something
 };
 

@@ -205,6 +205,42 @@ TEST(CheckedFile, DoesNotAskOfRanksThatNobodyStates) {
   EXPECT_EQ(shardwise({"check", file, "--gpus", "16"}).exit_code, 2);
 }
 
+TEST(CheckedFile, IsNamedWhereItIsOfAnotherFramework) {
+  const test::Scratch scratch;
+  const std::string flags =
+      scratch.write_bytes("arguments.txt",
+                          "--tensor-model-parallel-size 2\n--micro-batch-size 2\n"
+                          "--num-layers 4\n--use-distributed-optimizer\n");
+  const std::string json = scratch.write_bytes(
+      "ds_config.json", R"({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {}})");
+  for (const char* verb : {"check", "import"}) {
+    const auto with = [&](std::vector<std::string> more) {
+      if (verb == std::string("import")) {
+        for (const char* each : {"--cluster", "dgx-h100", "-o"}) more.emplace_back(each);
+        more.push_back(scratch.path("plan.json"));
+      }
+      more.insert(more.begin(), verb);
+      return shardwise(more);
+    };
+    const Outcome both = with({flags, json});
+    EXPECT_EQ(both.exit_code, 2) << verb;
+    EXPECT_EQ(both.err,
+              json + ":1: is a configuration of DeepSpeed (train_micro_batch_size_per_gpu), and " +
+                  flags +
+                  " is one of Megatron-LM\n    give the files of one framework\n"
+                  "1 problem, nothing was run\n");
+    const Outcome wrong = with({json, "--from", "megatron-lm"});
+    EXPECT_EQ(wrong.exit_code, 2) << verb;
+    EXPECT_EQ(wrong.err,
+              json +
+                  ":1: is a configuration of DeepSpeed (train_micro_batch_size_per_gpu), and not "
+                  "of Megatron-LM\n    --from deepspeed, or leave it out\n"
+                  "1 problem, nothing was run\n");
+    EXPECT_THAT(with({flags, "--from", "deepspeed"}).err,
+                testing::HasSubstr(":1: is a configuration of Megatron-LM"));
+  }
+}
+
 TEST(CheckedCommand, SaysWhatOfItsScriptIsNotRead) {
   const test::Scratch scratch;
   const std::string script =

@@ -130,7 +130,10 @@ TEST(ShellText, TakesNoBranchThatNobodyKnowsAndSaysSo) {
   EXPECT_THAT(notes_of("case $X in\n a) TP=8;;\nesac\nrun --tp 1"),
               HasSubstr("run.sh:2: the branch is not read: it sets TP"));
   EXPECT_THAT(notes_of("grep -q x f && TP=8\nrun --tp 1"), HasSubstr("sets TP"));
-  EXPECT_THAT(notes_of("source conf.sh\nrun --tp 1"), HasSubstr("run.sh:1: conf.sh is not read"));
+  const std::vector<SourcedFile> sourced = read("\nsource conf.sh\nrun --tp 1").sourced;
+  ASSERT_EQ(sourced.size(), 1U);
+  EXPECT_EQ(sourced.front().name, "conf.sh");
+  EXPECT_EQ(sourced.front().line, 2);
   // What decides nothing is not said.
   EXPECT_EQ(notes_of("f() { TP=8; }\nif [ ! -f x ]; then\n echo no\n exit 1\nfi\nrun --tp 1"), "");
 }
