@@ -40,8 +40,8 @@ if ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ] && [ ! -x "
   say "no nvcc here: for CPUs alone"
 fi
 [ $cuda = off ] || programs+=(shardwise_cuda "${on_gpus[@]}")
-say "configuring build/cluster"
-cmake --preset cluster -D SHARDWISE_CUDA=$cuda || exit 3
+need_build_folder build/cluster 2
+configure cluster -D SHARDWISE_CUDA=$cuda
 say "building ${programs[*]} with $(nproc) cores"
 cmake --build build/cluster --parallel "$(nproc)" --target "${programs[@]}" || exit 3
 # Filled beside it, so that what was there stays where something fails.

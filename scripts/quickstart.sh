@@ -2,7 +2,8 @@
 # From a bare Debian 12 to the best layouts of Llama-3.1-70B on 64 H100, and to a small Llama that
 # is planned, simulated and trained for real on this machine: installs what is missing, builds in
 # build/release: the command first, then the executor, then the viewer. Needs no GPU. Safe to run
-# again. SHARDWISE_PRESET=dev takes the programs of build/dev.
+# again. SHARDWISE_PRESET=dev takes the programs of build/dev. Exit codes: 0 done, 3 something is missing
+# (one line says what to do), else a failure to build or to run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packages.sh
@@ -10,27 +11,28 @@ preset=${SHARDWISE_PRESET:-release}
 bin=build/$preset/bin
 
 need_packages "${packages_build[@]}" "${packages_gui[@]}" python3
+need_build_folder "build/$preset" 2
 fetch_imgui
-say "configuring build/$preset"
-cmake --preset "$preset" -D BUILD_TESTING=OFF
+begun=$SECONDS
+configure "$preset" -D BUILD_TESTING=OFF
 
-build() {
-  say "building $* with $(nproc) cores"
-  cmake --build --preset "$preset" --target "$@" --parallel "$(nproc)"
+build_program() {
+  say "building $1 with $(nproc) cores"
+  build "$preset" --target "$1"
 }
 
-build shardwise
+build_program shardwise
 plan=(plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json)
 say "$bin/shardwise ${plan[*]}"
 "$bin/shardwise" "${plan[@]}"
-say "the plan after $SECONDS s; the executor is next"
+say "the plan after $SECONDS s, $begun of them for packages; the executor is next"
 
-build shardwise-run
+build_program shardwise-run
 # The same small model on four ranks of this machine under every ZeRO stage: what the planner says
 # it holds and takes, on the machine as it was just measured, and what it held and took.
 say "measuring this machine; planning, simulating and running llama-tiny on 4 ranks, 20 steps each"
 python3 tests/bench/step_times.py --bin "$bin" --out build/quickstart --model llama-tiny --ranks 4
-grep -q '^SHARDWISE_HAS_GUI:INTERNAL=ON' "build/$preset/CMakeCache.txt" && build shardwise-view
-say "all of it after $SECONDS s"
+grep -q '^SHARDWISE_HAS_GUI:INTERNAL=ON' "build/$preset/CMakeCache.txt" && build_program shardwise-view
+say "all of it after $SECONDS s, $begun of them for packages"
 say "next, one layout in detail: $bin/shardwise estimate --model llama-3.1-8b" \
     "--cluster dgx-h100 --engine fsdp2 --zero-stage 3 --explain"

@@ -27,7 +27,7 @@ case "${1:-}" in
   *) chosen=("$@") ;;
 esac
 need_packages "${packages_build[@]}" "${packages_gui[@]}" "${packages_test[@]}" "${packages_check[@]}" python3
+need_build_folder build/tidy 3
 fetch_imgui
-mkdir -p build
 cmake --preset tidy >build/tidy.log 2>&1 || { cat build/tidy.log >&2; exit 3; }
 exec python3 scripts/tidy_sources.py "${chosen[@]}"
