@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <mutex>
 #include <span>
 #include <sstream>
 #include <string_view>
@@ -100,7 +101,18 @@ std::string to_string(const NcclPolicy& policy) {
   return text;
 }
 
+namespace {
+
+/// Held by whoever reads or sets variables: setenv moves the list that another thread walks.
+std::mutex& environment_turn() {
+  static std::mutex turn;
+  return turn;
+}
+
+}  // namespace
+
 std::string nccl_environment() {
+  const std::lock_guard lock(environment_turn());
   std::vector<std::string_view> found;
   for (char** each = environ; *each != nullptr; ++each) {
     if (const std::string_view text = *each; text.starts_with("NCCL_")) found.push_back(text);
@@ -110,11 +122,13 @@ std::string nccl_environment() {
 }
 
 void apply_environment(const NcclPolicy& policy) {
+  const std::lock_guard lock(environment_turn());
   if (!policy.algorithm.empty()) setenv("NCCL_ALGO", policy.algorithm.c_str(), 1);
   if (!policy.protocol.empty()) setenv("NCCL_PROTO", policy.protocol.c_str(), 1);
 }
 
 void apply_shared_gpu(int rank, bool one_host) {
+  const std::lock_guard lock(environment_turn());
   setenv("NCCL_HOSTID", fmt::format("shardwise-rank-{}", rank).c_str(), 1);
   setenv("NCCL_MNNVL_ENABLE", "0", 0);
   setenv("NCCL_NVLS_ENABLE", "0", 0);

@@ -34,6 +34,7 @@ std::string to_string(const NcclPolicy& policy);
 
 // NCCL reads its variables when the first communicator is made, and setting one while another
 // thread reads any is a race: the functions below are of a process that has one thread of ranks.
+// They take turns with one another, as threads that stand for processes call them in tests.
 
 /// Variables NCCL_… of this process, "NCCL_ALGO=ring NCCL_DEBUG=WARN"; empty where it has none.
 std::string nccl_environment();
