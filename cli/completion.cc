@@ -57,7 +57,7 @@ Words values_of(const std::string& flag, const std::string& type) {
   if (flag == "--schedule") return names_of<PipelineSchedule>();
   if (flag == "--recompute") return names_of<Recompute>();
   if (flag == "--cp-kind") return names_of<ContextParallelKind>();
-  if (flag == "--precision") return {"bf16", "fp16", "fp32", "fp8"};
+  if (flag == "--precision") return {"bf16", "fp16", "fp32", "fp8", "fp4"};
   if (flag == "--attention") return names_of<AttentionKernel>();
   if (flag == "--loss") return names_of<LossKernel>();
   if (flag == "--rms-norm") return names_of<RmsNormKernel>();

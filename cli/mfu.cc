@@ -198,7 +198,8 @@ void add_mfu(CLI::App& app, Run& run) {
                                             : fmt::format("{} is no share of a peak", text);
               })
       ->type_name("SHARE");
-  verb->add_option("--precision", asked.precision, "bf16, fp16, fp32 or fp8 [what the GPU has]")
+  verb->add_option("--precision", asked.precision,
+                   "bf16, fp16, fp32, fp8 or fp4 [what the GPU has]")
       ->type_name("TYPE");
   verb->add_option("--recompute", flags->recompute,
                    "none, selective or full: what HFU counts [full]")

@@ -8,6 +8,20 @@
 #include "planner/legality/layout_rule_parts.h"
 
 namespace shardwise {
+namespace {
+
+/// Kernels in 16 bits that return the log-sum-exp of each row, by which a ring merges its steps.
+/// The first FlashAttention is not written into any ring.
+/// Source: NVIDIA/TransformerEngine:transformer_engine/pytorch/attention/dot_product_attention/
+/// context_parallel.py (FusedAttention is cuDNN's); pytorch@v2.15.0:torch/distributed/tensor/
+/// experimental/_context_parallel/_attention.py (flash, efficient and cuDNN's).
+bool is_fused(const JobSpec& job) {
+  const bool kernel =
+      job.attention == AttentionKernel::flash || job.attention == AttentionKernel::cudnn;
+  return kernel && job.precision != DType::fp32;
+}
+
+}  // namespace
 
 LayoutQuestion layout_question(const ModelSpec& model, const ClusterSpec& cluster,
                                const JobSpec& job, const EngineProfile& engine) {
@@ -16,7 +30,7 @@ LayoutQuestion layout_question(const ModelSpec& model, const ClusterSpec& cluste
   q.cluster = &cluster;
   q.job = &job;
   q.engine = &engine;
-  q.fused_attention = job.attention == AttentionKernel::flash && job.precision != DType::fp32;
+  q.fused_attention = is_fused(job);
   for (const int kind : model.layers) {
     const LayerRole role = model.kinds[static_cast<std::size_t>(kind)].role;
     q.blocks += is_main_block(role);

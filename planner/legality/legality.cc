@@ -40,7 +40,7 @@ Diagnostics check_precision(const ClusterSpec& cluster, const JobSpec& job) {
   }
   if (cluster.gpu.peak(job.precision).value() > 0) return problems;
   std::vector<std::string_view> has;
-  for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32, DType::fp8}) {
+  for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32, DType::fp8, DType::fp4}) {
     if (cluster.gpu.peak(dtype).value() > 0) has.push_back(name_of(dtype));
   }
   problems.push_back(

@@ -133,7 +133,7 @@ const LayoutRule kDegreeRules[] = {
        return l.cp > 1 && l.cp_kind == ContextParallelKind::ring && !q.fused_attention;
      },
      [](const LayoutQuestion&, const Layout&) {
-       return RuleBreach{"--cp-kind", "ring attention needs flash attention in 16 bits",
+       return RuleBreach{"--cp-kind", "ring attention needs flash or cuDNN's attention in 16 bits",
                          "use all_gather or ulysses"};
      }},
     {"heads_by_ulysses", "Ulysses needs whole heads on each rank",

@@ -203,7 +203,11 @@ const LayoutRule kStateRules[] = {
        return l.offload_optimizer && !q.engine->offload_optimizer;
      },
      [](const LayoutQuestion& q, const Layout&) {
-       return engine_cannot(q, "--offload-optimizer", "keep optimizer states in host memory");
+       // PyTorch's FSDP has CPUOffload and CPUOffloadPolicy, which move weights and gradients too.
+       return RuleBreach{
+           "--offload-optimizer",
+           fmt::format("optimizer states in host memory are not modelled under {}", q.engine->name),
+           "use --engine deepspeed or megatron_ddp"};
      }},
     {"engine_param_remainders", "the engine keeps main weights as 16-bit remainders",
      kReadsRemainders, false,
@@ -272,7 +276,8 @@ const LayoutRule kStateRules[] = {
     {"selective_is_none", "selective recompute of fused attention changes nothing", kReadsRecompute,
      true,
      [](const LayoutQuestion& q, const Layout& l) {
-       return l.recompute == Recompute::selective && q.job->attention == AttentionKernel::flash;
+       return l.recompute == Recompute::selective &&
+              q.job->attention != AttentionKernel::materialised;
      },
      nullptr},
     {"interval_without_full", "a recompute interval without full recompute changes nothing",

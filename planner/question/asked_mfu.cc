@@ -36,7 +36,7 @@ DType read_precision(const std::string& text, const GpuSpec& gpu, Diagnostics& p
   problems.push_back(wrong_flag("--precision",
                                 dtype ? fmt::format("{} states no peak of {}", gpu.name, text)
                                       : fmt::format("\"{}\" is no type of numbers", shown(text)),
-                                "use bf16, fp16, fp32 or fp8"));
+                                "use bf16, fp16, fp32, fp8 or fp4"));
   return usual_precision(gpu);
 }
 

@@ -37,7 +37,7 @@ inline constexpr std::array<FieldText, 37> kJobTexts = {{
     {kJobGroup, "attention_mask_in_batch", "", "Each batch carries its attention mask"},
 
     {kKernelGroup, "precision", "TYPE",
-     "bf16, fp16, fp32 or fp8 [bf16; fp16 on a GPU without bf16]"},
+     "bf16, fp16, fp32, fp8 or fp4 [bf16; fp16 on a GPU without bf16]"},
     {kKernelGroup, "fp8_recipe", "KIND",
      "Scaling of fp8: delayed, tensorwise, rowwise, rowwise_wide_gradient or block [tensorwise]"},
     {kKernelGroup, "fp8_parameter_gather", "", "Keep and gather weights in fp8 (--precision fp8)"},

@@ -115,8 +115,36 @@ TEST(CheckLayout, RefusesContextParallelismThatDoesNotCut) {
   s.job.sequence_length = 8192;
   s.job.attention = AttentionKernel::materialised;
   EXPECT_THAT(s.problems(),
-              ElementsAre("--cp-kind: ring attention needs flash attention in 16 bits "
+              ElementsAre("--cp-kind: ring attention needs flash or cuDNN's attention in 16 bits "
                           "(use all_gather or ulysses)"));
+}
+
+TEST(CheckLayout, TakesARingOfFlashOrCudnnsAttention) {
+  Sample s;
+  s.set("cp", "8");
+  s.set("dp_shard", "1");
+  for (const AttentionKernel kernel : {AttentionKernel::flash, AttentionKernel::cudnn}) {
+    s.job.attention = kernel;
+    s.job.precision = DType::bf16;
+    EXPECT_THAT(s.problems(), IsEmpty());
+    s.job.precision = DType::fp32;
+    EXPECT_THAT(s.problems(), ElementsAre(HasSubstr("--cp-kind: ring attention needs")));
+  }
+  s.job.precision = DType::bf16;
+  s.job.attention = AttentionKernel::flash1;
+  EXPECT_THAT(s.problems(), ElementsAre(HasSubstr("--cp-kind: ring attention needs")));
+}
+
+TEST(CheckLayout, SaysOfAnOffloadThatItIsNotModelled) {
+  for (const char* engine : {"fsdp1", "fsdp2", "megatron_deepspeed"}) {
+    Sample s;
+    s.engine = *find_engine(engine);
+    s.set("offload_optimizer", "true");
+    EXPECT_THAT(s.problems(),
+                Contains(std::string("--offload-optimizer: optimizer states in host memory are not "
+                                     "modelled under ") +
+                         engine + " (use --engine deepspeed or megatron_ddp)"));
+  }
 }
 
 TEST(CheckLayout, RefusesExpertsWhereThereAreNone) {

@@ -251,6 +251,18 @@ TEST(SearchSpace, WithoutFusedAttentionHasLayoutsWithAndWithoutContextParallelis
   }
 }
 
+TEST(SearchSpace, OfCudnnsAttentionIsThatOfFlashAttention) {
+  EnumeratedJob job("gpt2", 8, "megatron_ddp");
+  job.job.sequence_length = 2048;
+  const auto walk = [&](AttentionKernel kernel) {
+    job.job.attention = kernel;
+    const LayoutQuestion question = job.question();
+    SpaceCounts counts;
+    return walked(question, search_space(question, Breadth::usual), counts);
+  };
+  EXPECT_EQ(walk(AttentionKernel::cudnn), walk(AttentionKernel::flash));
+}
+
 // Calculon's exhaustive search of the same job has 7,126,368 configurations.
 TEST(SearchSpace, OfGpt3On4096GpusHasMillionsOfLegalLayouts) {
   EnumeratedJob job("gpt3-175b", 4096, "megatron_ddp");
