@@ -54,6 +54,14 @@ void assume_machines(StepReport& report, const ClusterSpec& cluster, const JobSp
              facts.deterministic_backward),
          facts.deterministic_source});
   }
+  if (job.dropout > 0 && job.attention != AttentionKernel::materialised) {
+    report.assumptions.push_back(
+        {"attention.dropout",
+         fmt::format("dropout takes fused attention {:.3g} instructions a score forward and {:.3g} "
+                     "backward",
+                     facts.dropout_forward, facts.dropout_backward),
+         facts.dropout_source});
+  }
 }
 
 /// Which version of an engine the ledger is compared with. Our executor's arena is made of the

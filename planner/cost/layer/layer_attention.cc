@@ -37,23 +37,38 @@ AttentionSlowdown slowdown_of(AttentionKernel kernel, Kernels kernels, const Gpu
   return slow;
 }
 
+/// The random numbers of attention's dropout, on lanes that do an instruction a cycle: half of the
+/// fp32 peak, which counts a multiplication and an addition. Both passes draw those of each score.
+Seconds dropout_time(const GpuSpec& gpu, const AttentionWork& work, double instructions) {
+  const double width = static_cast<double>(work.qk_head_dim + work.v_head_dim);
+  const double scores = attention_flops(work, Pass::forward).value() / (2 * width);
+  const double rate = gpu.peak(DType::fp32).value() / 2;
+  return rate > 0 ? Seconds(scores * instructions / rate) : Seconds(0);
+}
+
 }  // namespace
 
 void LayerPricer::fused_attention(const AttentionWork& work, PassTime& forward, PassTime& backward,
                                   double times, std::string_view name) const {
   const DType dtype = wide_dtype(job_.precision);
-  const AttentionSlowdown slow = slowdown_of(job_.attention, sizes_.kernels, cluster_.gpu);
-  forward.attention += attention_time(cluster_.gpu, dtype, work, Pass::forward) * slow.forward;
-  const double ordered = job_.deterministic ? timing_facts().deterministic_backward : 1;
-  backward.attention +=
-      attention_time(cluster_.gpu, dtype, work, Pass::backward) * (slow.backward * ordered);
+  const TimingFacts& facts = timing_facts();
+  AttentionSlowdown slow = slowdown_of(job_.attention, sizes_.kernels, cluster_.gpu);
+  if (job_.deterministic) slow.backward *= facts.deterministic_backward;
+  const Seconds once = attention_time(cluster_.gpu, dtype, work, Pass::forward);
+  const Seconds back = attention_time(cluster_.gpu, dtype, work, Pass::backward);
+  if (job_.dropout > 0) {
+    slow.forward += dropout_time(cluster_.gpu, work, facts.dropout_forward) / once;
+    slow.backward += dropout_time(cluster_.gpu, work, facts.dropout_backward) / back;
+  }
+  forward.attention += once * slow.forward;
+  backward.attention += back * slow.backward;
   for (const Pass pass : {Pass::forward, Pass::backward}) {
     if (items_ == nullptr) break;
     KernelWork kernel;
     kernel.kind = KernelKind::attention;
     kernel.gemm.dtype = dtype;
     kernel.attention = work;
-    kernel.slowdown = pass == Pass::forward ? slow.forward : slow.backward * ordered;
+    kernel.slowdown = pass == Pass::forward ? slow.forward : slow.backward;
     kernel.times = times;
     kernel.launches = (pass == Pass::forward ? 1 : 3) * times;
     kernel.name = name;

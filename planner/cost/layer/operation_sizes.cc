@@ -213,9 +213,14 @@ void size_attention(OperationMemory& m, const OperationSizes& s) {
     m.forward_extra = queries + key_values;
     m.backward_extra += m.output + queries + key_values;
   } else {
-    // Keys and values of the other ranks, and one partial output a step.
+    // Keys and values of the other ranks, and one partial output a step. Backward a ring has those
+    // of a step and their gradients. An all-gather has them all again, and all their gradients
+    // before they are reduced to a rank's.
+    // Source: NVIDIA/TransformerEngine:transformer_engine/pytorch/attention/dot_product_attention/
+    // context_parallel.py, AttnFuncWithCPAndKVAllGather.backward.
     m.forward_extra = s.cp * key_values + ceil_div((s.cp + 1) * m.output, 2);
-    m.backward_extra += 2 * key_values;
+    const bool whole = s.cp_kind == ContextParallelKind::all_gather;
+    m.backward_extra += (whole ? s.cp : 1) * 2 * key_values;
   }
 }
 

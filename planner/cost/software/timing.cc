@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kMostMicroseconds = 1e6;
 constexpr double kMostSlowdown = 100;
+constexpr double kMostInstructions = 1000;
 // A normal distribution has half of its mass within this many standard deviations.
 constexpr double kQuartile = 0.6744897501960817;
 
@@ -40,6 +41,8 @@ void read_attention(ObjectReader attention, TimingFacts& facts) {
   facts.first_flash_forward = attention.number("first_forward", 1, kMostSlowdown);
   facts.first_flash_backward = attention.number("first_backward", 1, kMostSlowdown);
   facts.deterministic_backward = attention.number("deterministic_backward", 1, kMostSlowdown);
+  facts.dropout_forward = attention.number("dropout_forward_instructions", 0, kMostInstructions);
+  facts.dropout_backward = attention.number("dropout_backward_instructions", 0, kMostInstructions);
   attention.reject_unknown();
 }
 
@@ -68,6 +71,7 @@ TimingFacts read_facts(ObjectReader& root) {
   facts.gpu_speed_deviation = speed.number("variation", 0, 1) / (ranges * 2 * kQuartile);
   facts.gpu_speed_source = sources.string("gpu_speed");
   facts.deterministic_source = sources.string("attention.deterministic_backward");
+  facts.dropout_source = sources.string("attention.dropout");
   ObjectReader beside = nested("beside_compute");
   facts.sms_within_node = beside.number("sms_within_node", 0, 1000);
   facts.sms_across_nodes = beside.number("sms_across_nodes", 0, 1000);

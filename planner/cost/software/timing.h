@@ -56,9 +56,12 @@ struct TimingFacts {
   double first_flash_forward = 1;     // the first FlashAttention over the second
   double first_flash_backward = 1;
   double deterministic_backward = 1;  // attention gradients in one order over any order
+  double dropout_forward = 0;         // instructions a score that fused attention's dropout takes
+  double dropout_backward = 0;
   double host_adam_elements_per_s = 0;
   std::string gpu_speed_source;
   std::string deterministic_source;
+  std::string dropout_source;
 };
 const TimingFacts& timing_facts();
 

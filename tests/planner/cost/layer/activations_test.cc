@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/cost/layer/layer_memory.h"
+#include "planner/cost/layer/operation_sizes.h"
 #include "planner/cost/memory/memory.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/text/units.h"
@@ -125,6 +126,27 @@ TEST(LayerActivations, OfGroupedQueriesHoldFewerKeysAndValues) {
   const std::int64_t head = std::int64_t{4096} * 128 * 2;  // one head of one tensor, 4096 tokens
   EXPECT_EQ(attention(32), (32 * 2 + 2 * 32) * head);
   EXPECT_EQ(attention(8), (32 * 2 + 2 * 8) * head);
+}
+
+// By hand: keys and values of 1,048,576 tokens are 2 x 1,048,576 x 1,024 x 2 B = 4 GiB a layer, and
+// so are their gradients before they are reduced. A ring has those of one of 8 ranks.
+TEST(LayerActivations, OfAGatheredContextHaveTheWholeSequenceBackward) {
+  const ModelSpec model = test::llama_3_1_8b();
+  JobSpec job;
+  job.sequence_length = 1'048'576;
+  const auto backward = [&](ContextParallelKind kind) {
+    const Layout layout = {.cp = 8, .zero_stage = 3, .cp_kind = kind};
+    const OperationSizes sizes = operation_sizes(model, job, *find_engine("fsdp2"), layout);
+    OperationMemory memory;
+    for (const OperationSpec& op : model.kinds[1].operations) {
+      if (op.kind == OpKind::attention) memory.operation = &op;
+    }
+    size_attention(memory, sizes);
+    return memory.backward_extra;
+  };
+  constexpr std::int64_t kWhole = std::int64_t{4} << 30;
+  EXPECT_EQ(backward(ContextParallelKind::all_gather) - backward(ContextParallelKind::ring),
+            2 * kWhole - 2 * kWhole / 8);
 }
 
 }  // namespace

@@ -106,6 +106,20 @@ TEST(LayerTime, FlashAttention2IsSlowerOnHopperThanKernelsMadeForIt) {
   EXPECT_NEAR(flash2 / p.layer("block").forward.attention, 2, 1e-9);
 }
 
+// Random numbers of a score are as many whatever the width of a head, and so is what they take.
+TEST(LayerTime, FusedAttentionTakesLongerWithDropout) {
+  Priced p;
+  const PassTime forward = p.layer("block").forward;
+  const PassTime backward = p.layer("block").backward;
+  p.job.dropout = 0.1;
+  const double scores = attention_of(p) / (2 * 256);
+  const double lanes = p.cluster.gpu.peak(DType::fp32).value() / 2;
+  const Seconds added = p.layer("block").forward.attention - forward.attention;
+  EXPECT_NEAR(added.value(), 11 * scores / lanes, 1e-12);
+  EXPECT_NEAR((p.layer("block").backward.attention - backward.attention).value(),
+              16 * scores / lanes, 1e-12);
+}
+
 // Megatron's pointwise kernels are fused by default, whoever wrote the rest.
 TEST(LayerTime, MegatronsModulesFuseWhatPyTorchsDoNot) {
   Priced p;
