@@ -7,6 +7,7 @@
 
 #include "planner/schedule/gathers_once.h"
 #include "planner/score/row_layout.h"
+#include "planner/score/row_pytorch.h"
 #include "planner/score/row_recompute.h"
 #include "planner/spec/plan/names.h"
 
@@ -141,38 +142,6 @@ void kernels_of(const Row& row, const RowEngine& engine, JobSpec& job, Notes& no
   if (triton && says(row.precision, "pure")) job.recompute_stops_early = false;
 }
 
-/// torch.nn.RMSNorm is one kernel since PyTorch 2.9, of October 2025; transformers has a module of
-/// its own, of several operators. torchtitan and torchtune repeated grouped keys and values.
-/// Source: pytorch/torchtitan@0199cbc1:torchtitan/models/llama/model.py, repeat_kv;
-/// pytorch/torchtune@bd2a0fc7:torchtune/modules/attention.py.
-void pytorch_models_of(const Row& row, const RowEngine& engine, JobSpec& job) {
-  const bool after = row.date >= "2025-10";
-  job.rms_norm = engine.torchtitan && after ? RmsNormKernel::fused : RmsNormKernel::composite;
-  job.repeat_key_values = !after && says_any(row.framework, "torchtitan", "torchtune", "torchao");
-}
-
-void loss_of(const Row& row, const RowEngine& engine, JobSpec& job) {
-  // Megatron has two fusions: its own, and Transformer Engine's.
-  // Source: NVIDIA/Megatron-LM:megatron/training/arguments.py, --cross-entropy-fusion-impl.
-  const std::string_view kind = row.flag_text("cross_entropy_fusion");
-  const bool fused = engine.performance_recipe || row.flag_on("cross_entropy_loss_fusion") ||
-                     row.flag_on("cross_entropy_fusion") || !kind.empty();
-  job.loss = LossKernel::materialised;
-  // Its loss makes logits by chunks of tokens, unless told not to. Source: linkedin/Liger-Kernel:
-  // src/liger_kernel/transformers/monkey_patch.py, fused_linear_cross_entropy=True.
-  if (row.flag_on("liger_kernel")) {
-    job.loss = LossKernel::chunked;
-    return;
-  }
-  if (fused) job.loss = says(kind, "te") ? LossKernel::fused : LossKernel::fused_fp32;
-  if (fused || engine.megatron || !row.flag_on("compile")) return;
-  // torchtitan compiled its blocks only, until in spring 2025 the loss joined them.
-  // Source: pytorch/torchtitan:train.py, "compiling loss function causes CUDA errors, turning off
-  // for now", replaced by torchtitan/components/loss.py.
-  const bool blocks_only = engine.torchtitan && !row.date.empty() && row.date < "2025-04";
-  if (!blocks_only) job.loss = LossKernel::fused;
-}
-
 /// Megatron's defaults are hidden and attention dropout of 0.1, which its GPTs keep.
 /// Source: NVIDIA/Megatron-LM:megatron/training/arguments.py.
 void dropout_of(const Row& row, const RowEngine& engine, JobSpec& job) {
@@ -199,6 +168,8 @@ void communication_of(const Row& row, const RowEngine& engine, const JobSpec& jo
   layout.fp32_gradients = job.precision != DType::fp16;
   if (recipe || says(row.precision, "pure")) layout.fp32_gradients = false;
   if (says(row.precision, "fp32 grad")) layout.fp32_gradients = true;
+  // Between the micro-batches of a step: gradients stay whole where they are not reduced.
+  if (row.flag_on("fsdp_no_sync")) layout.reduce_every_microbatch = false;
   gather_once(layout, *engine.profile, job);
 }
 
@@ -317,13 +288,14 @@ std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layo
   fp8_recipe_of(row, engine, job, notes);
   fp8_parameters_of(row, engine, layout, job, notes);
   kernels_of(row, engine, job, notes);
-  loss_of(row, engine, job);
-  pytorch_models_of(row, engine, job);
+  job.loss = row_loss(row, engine);
+  read_pytorch(row, engine, job);
   dropout_of(row, engine, job);
   tp_overlap_of(row, engine, layout, job);
   experts_of(row, job, notes);
   if (!ladder_of(row, job, notes)) return std::nullopt;
   job.deterministic = row.flag_on("deterministic_mode");
+  job.calculate_per_token_loss = row.flag_on("calculate_per_token_loss");
   job.fused_gradient_accumulation = !row.flag_on("no_gradient_accumulation_fusion") &&
                                     !row.flag_off("gradient_accumulation_fusion");
   if (row.flag_on("defer_embedding_wgrad_compute")) {
