@@ -4,15 +4,20 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/gpu_check.sh OUT [--minutes N] [--binaries DIR] [--only PART]… [--again|--wrong-again]
+Usage: scripts/gpu_check.sh OUT [--short] [--minutes N] [--deliver DIR] [--binaries DIR] [--only PART]…
+                            [--again|--wrong-again]
 
 Checks Shardwise on the GPU of this machine, part by part, and writes OUT/PART.json as it goes.
 Needs no network. A second call resumes where the first stopped; results of other programs run
 again. OUT/all.json has everything in one file: copied alone into OUT on another machine of the
 same kind, it resumes there.
 
-  --minutes N       Time for this call; parts that do not fit are left for the next [60]. Each part
-                    has a limit (--list), but one that is asked for alone
+  --short           For a GPU that is there for a few calls of ten minutes: first what tells most, a row
+                    at a time (part short); the other parts once that is done
+  --minutes N       Time for this call; parts that do not fit are left for the next [60; 9 with --short].
+                    Each part has a limit (--list), but one that is asked for alone
+  --deliver DIR     Copy what is worth sending back into DIR, at most four files: all.json, summary.json,
+                    log, and the newest trace
   --binaries DIR    shardwise, shardwise-run, libshardwise_cuda.so, gpu_kernels_test,
                     gpu_compute_test, gpu_ceilings [of a copy: its bin; else built in build/release]
   --gpu N           The GPU, as nvidia-smi counts [0]
@@ -33,6 +38,9 @@ TEXT
 # By value: what a first hour on a GPU should tell first. Seconds that each may take: an hour reaches all.
 parts=(ceilings:150 kernels:300 numbers:420 memory:240 predictions:600 sanitizers:390 checkpoints:120
   faults:180 pytorch:1200)
+# A short call has no time for anything but its first rows.
+short_parts=(ceilings:120 short:1500 faults:180 numbers:420 memory:240 predictions:600 checkpoints:120
+  kernels:300 sanitizers:390 pytorch:1200)
 
 bad_use() {
   printf 'gpu_check.sh: %s\n' "$1" >&2
@@ -43,13 +51,14 @@ missing() {
   exit 3
 }
 
-out='' minutes=60 binaries='' gpu=0 pytorch=python3 again=() small='' only=()
+out='' minutes='' short='' deliver='' binaries='' gpu=0 pytorch=python3 again=() small='' only=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --minutes | --binaries | --gpu | --pytorch | --only)
+    --minutes | --binaries | --gpu | --pytorch | --only | --deliver)
       [ $# -ge 2 ] || bad_use "$1 takes a value"
       case $1 in
         --minutes) minutes=$2 ;;
+        --deliver) deliver=$2 ;;
         --binaries) binaries=$2 ;;
         --gpu) gpu=$2 ;;
         --pytorch) pytorch=$2 ;;
@@ -59,7 +68,9 @@ while [ $# -gt 0 ]; do
       ;;
     --again | --wrong-again) again+=("$1") ;;
     --small) small=--small ;;
+    --short) short=yes ;;
     --list)
+      [ -z "$short" ] || parts=("${short_parts[@]}")
       for part in "${parts[@]}"; do printf '%-12s %5s s\n' "${part%:*}" "${part#*:}"; done
       exit 0
       ;;
@@ -76,6 +87,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ -n "$out" ] || bad_use "name a folder for the results: see --help"
+[ -z "$short" ] || parts=("${short_parts[@]}")
+minutes=${minutes:-$([ -n "$short" ] && echo 9 || echo 60)}
 [[ $minutes =~ ^[1-9][0-9]{0,4}$ ]] || bad_use "--minutes $minutes is not a whole number of minutes"
 [[ $gpu =~ ^[0-9]{1,3}$ ]] || bad_use "--gpu $gpu is not the number of a GPU"
 for name in "${only[@]}"; do
@@ -94,9 +107,36 @@ nvidia-smi -i "$gpu" --query-gpu=name --format=csv,noheader >/dev/null 2>&1 ||
 # As nvidia-smi counts, for everything that runs from here on.
 export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpu
 
+# Copies what is worth sending back, each file whole or not at all.
+send() {
+  [ -n "$deliver" ] || return 0
+  local file newest
+  newest=$(find "$out" -name '*.trace.json*' -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d ' ' -f 2-)
+  for file in "$out/all.json" "$out/summary.json" "$out/log" ${newest:+"$newest"}; do
+    [ -f "$file" ] || continue
+    cp "$file" "$deliver/.part" && mv "$deliver/.part" "$deliver/$(basename "$file")"
+  done
+}
+# The log first has what was printed last.
+send_at_the_end() {
+  exec >&- 2>&-
+  wait "${logs[@]}" 2>/dev/null || true
+  send
+}
+
 # Two checks at once would share the GPU, and each measure the other.
 exec 9>"$out/lock"
 flock -n 9 || missing "$out is in use by another gpu_check.sh"
+if [ -n "$deliver" ]; then
+  mkdir -p "$deliver" 2>/dev/null && [ -w "$deliver" ] || missing "cannot write the folder $deliver"
+  deliver=$(cd "$deliver" && pwd)
+  [ "$deliver" != "$out" ] || bad_use "--deliver: a folder other than $out"
+  exec > >(tee -a "$out/log")
+  logs=($!)
+  exec 2> >(tee -a "$out/log" >&2)
+  logs+=($!)
+  trap send_at_the_end EXIT
+fi
 
 programs=(shardwise shardwise-run gpu_kernels_test gpu_compute_test gpu_ceilings)
 # A copy for a cluster has its programs beside it and nothing to build from.
@@ -142,5 +182,6 @@ for part in "${parts[@]}"; do
   timeout --signal=TERM --kill-after=20 "$((limit + 20))" \
     python3 "scripts/gpu_check/part_$name.py" --out "$out" --binaries "$binaries" --gpu "$gpu" \
     --pytorch "$pytorch" --seconds "$limit" "${again[@]}" $small || true
+  send  # whatever ends this call later
 done
 python3 scripts/gpu_check/summary.py --out "$out" --parts "${parts[*]%:*}"

@@ -25,7 +25,7 @@ def row_of(out, part):
 
 def figures(out):
     """What the comparisons came to, a line each."""
-    for part in ("predictions", "pytorch"):
+    for part in ("predictions", "short", "pytorch"):
         cases = check.read_json(out / f"{part}.json")["cases"] if (out / f"{part}.json").exists() else {}
         for name, row in cases.items():
             if "median_error" in row:

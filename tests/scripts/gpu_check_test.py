@@ -31,6 +31,7 @@ import part_faults  # noqa: E402
 import part_memory  # noqa: E402
 import part_predictions  # noqa: E402
 import part_pytorch  # noqa: E402
+import part_short  # noqa: E402
 import training  # noqa: E402
 
 NVIDIA_SMI = """#!/bin/sh
@@ -227,6 +228,56 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(kept, {memory["constant"]["of"]: 690 << 20})
         self.assertIn("cuDNN 9.19", memory["constant"]["of"])
         self.assertEqual(self.part("ceilings")["cases"]["versions"]["NCCL"], "NCCL 2.28")
+
+    def test_a_short_call_tells_first_what_tells_most_and_the_next_goes_on(self):
+        sent = self.scratch / "sent"
+        words = ["--short", "--small", "--only", "ceilings", "--only", "short", "--pytorch", self.tools / "pytorch", "--deliver", sent]
+        done = self.check(*words, code=3)  # other parts are not begun
+        part = self.part("short")
+        self.assertEqual((part["state"], part["left"]), ("done", []), done.stdout)
+        rows = part["cases"]
+        self.assertEqual({row["state"] for row in rows.values()} - {"right", "known"}, set(), rows)
+        order = list(rows)
+        for before, after in (("smoke", "smoke without graph"), ("smoke without graph", "gpu_kernels_test First"),
+                              ("gpu_kernels_test Kinds/Second", "gpt2-tiny fp32 losses"), ("2 ranks zero3 processes", "tiny turn 0 ours"),
+                              ("tiny turn 0 compile", "tiny turn 1 ours"), ("tiny verdict", "memcheck gpu_kernels_test First")):
+            self.assertLess(order.index(before), order.index(after))
+        for name in ("smoke", "smoke without graph", "tiny turn 1 ours sparing"):
+            self.assertEqual(rows[name]["memory_bytes"], rows[name]["ledger_bytes"])
+            self.assertAlmostEqual(rows[name]["error"], rows[name]["predicted_s"] / rows[name]["step_s"] - 1)
+        self.assertLess(rows["tiny turn 0 ours sparing"]["memory_bytes"], rows["tiny turn 0 ours"]["memory_bytes"])
+        verdict = rows["tiny verdict"]
+        self.assertEqual((verdict["bar"], verdict["tokens_per_s"]["compile"]), ("compile", 1024))
+        self.assertAlmostEqual(verdict["speed"], verdict["tokens_per_s"][verdict["ours"]] / 1024)
+        self.assertEqual(sorted(path.name for path in sent.iterdir()), ["all.json", "log", "smoke.trace.json", "summary.json"])
+        self.assertIn("tokens/s", (sent / "log").read_text())
+        self.assertIn("tiny verdict", json.loads((sent / "all.json").read_text())["files"]["short.json"]["cases"])
+        trained = len(self.runs())
+        self.check(*words, code=3)
+        self.assertEqual([line for line in self.runs()[trained:] if line.startswith("train")], [])
+
+    def test_what_was_measured_is_sent_however_a_call_ends(self):
+        sent = self.scratch / "sent"
+        self.check("--only", "kernels", "--deliver", sent, code=1, FAKE_FAILS="First")
+        self.assertEqual(sorted(path.name for path in sent.iterdir()), ["all.json", "log", "summary.json"])
+        self.assertIn("wrong    gpu_kernels_test First: 1 is not 2", (sent / "log").read_text())
+        refused = self.check("--only", "kernels", "--deliver", self.out, code=2)
+        self.assertIn("a folder other than", refused.stderr)
+        self.assertEqual(len(refused.stderr.splitlines()), 1)
+
+    def test_every_row_of_a_short_call_can_be_planned_on_an_h100(self):
+        part = self.part_of("short")
+        for key, micro in part_short.MICRO.items():
+            one = (part_pytorch.SMALL if key == "tiny" else part_pytorch.MODELS)[key]
+            path = training.plan(part, "p", one["model"], sequence=one["sequence"], batch=one["batch"], dp_shard=1,
+                                 micro_batch_size=micro, recompute="none")
+            peaks = []
+            for sparing in (False, True):
+                if sparing:
+                    part_short.spare(path)
+                part.must(BIN / "shardwise", "simulate", path, "-o", part.work / "said.json")
+                peaks.append(max(stage["peak_allocated_bytes"] for stage in check.read_json(part.work / "said.json")["memory"]))
+            self.assertLess(peaks[1], peaks[0], key)
 
     def test_resumes_where_the_first_call_stopped(self):
         self.check("--only", "kernels", code=1, FAKE_FAILS="First")  # other parts are not begun: 1, not 3
