@@ -44,6 +44,12 @@ bool entry_runs_on(int capability, std::string_view entry) {
   return ptx || (real && capability / 10 == architecture / 10);
 }
 
+// Source: NCCL user guide, "Using NCCL with CUDA Graphs": graphs of several GPUs of one process may
+// deadlock, since cudaGraphLaunch may block; a single GPU per process is recommended.
+constexpr const char* kNoGraphOfThreads =
+    "ranks of one process move tensors by NCCL, whose graphs may wait for one another; start a "
+    "process for each rank (mpirun, torchrun or srun)";
+
 bool moves_by_nccl(const GpuPlace& place) {
   return place.ranks > 1 && place.sharing != GpuSharing::threads;
 }
@@ -155,6 +161,7 @@ std::unique_ptr<Device> CudaPlatform::device(const GpuPlace& place, const GpuOpt
       return std::make_unique<LoopbackWorld>(control, device, compute);
     };
   } else if (moves_by_nccl(place)) {
+    if (asked.no_graph.empty() && place.in_process > 1) asked.no_graph = kNoGraphOfThreads;
     const NcclPolicy policy = policy_of(place, options);
     if (policy.register_buffers || policy.symmetric_windows) {
       asked.shared_memory = memory_of(*nccl_, place.rank);

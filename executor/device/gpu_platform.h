@@ -29,8 +29,9 @@ enum class GpuSharing : std::uint8_t {
 /// A rank and its GPU.
 struct GpuPlace {
   int rank = 0;
-  int ranks = 1;  // of the job
-  int gpu = 0;    // of this process's host, as CUDA counts
+  int ranks = 1;       // of the job
+  int in_process = 1;  // ranks that are threads of this process
+  int gpu = 0;         // of this process's host, as CUDA counts
   GpuSharing sharing = GpuSharing::own;
   bool one_host = true;      // has all ranks of the job
   std::int64_t restart = 0;  // how often the job was started again

@@ -333,6 +333,7 @@ GpuPlace RankDevices::place(int rank) const {
   GpuPlace place;
   place.rank = rank;
   place.ranks = ranks_;
+  place.in_process = host_.processes ? 1 : host_.count;
   place.gpu = shared_ ? 0 : (host_.first + rank - first_rank_) % platform_->gpus();
   if (shared_) place.sharing = host_.processes ? GpuSharing::processes : GpuSharing::threads;
   place.one_host = host_.all;

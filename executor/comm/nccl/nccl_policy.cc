@@ -103,6 +103,11 @@ std::string to_string(const NcclPolicy& policy) {
 
 namespace {
 
+/// What apply_environment() sets: graphs with collectives and collectives outside of graphs never
+/// run at once. Source: NCCL user guide, NCCL_GRAPH_MIXING_SUPPORT.
+constexpr const char* kMixing = "NCCL_GRAPH_MIXING_SUPPORT";
+constexpr const char* kUnmixed = "NCCL_GRAPH_MIXING_SUPPORT=0";
+
 /// Held by whoever reads or sets variables: setenv moves the list that another thread walks.
 std::mutex& environment_turn() {
   static std::mutex turn;
@@ -115,7 +120,8 @@ std::string nccl_environment() {
   const std::lock_guard lock(environment_turn());
   std::vector<std::string_view> found;
   for (char** each = environ; *each != nullptr; ++each) {
-    if (const std::string_view text = *each; text.starts_with("NCCL_")) found.push_back(text);
+    const std::string_view text = *each;
+    if (text.starts_with("NCCL_") && text != kUnmixed) found.push_back(text);
   }
   std::ranges::sort(found);
   return fmt::format("{}", fmt::join(found, " "));
@@ -123,6 +129,7 @@ std::string nccl_environment() {
 
 void apply_environment(const NcclPolicy& policy) {
   const std::lock_guard lock(environment_turn());
+  setenv(kMixing, "0", 0);
   if (!policy.algorithm.empty()) setenv("NCCL_ALGO", policy.algorithm.c_str(), 1);
   if (!policy.protocol.empty()) setenv("NCCL_PROTO", policy.protocol.c_str(), 1);
 }

@@ -36,9 +36,11 @@ std::string to_string(const NcclPolicy& policy);
 // thread reads any is a race: the functions below are of a process that has one thread of ranks.
 // They take turns with one another, as threads that stand for processes call them in tests.
 
-/// Variables NCCL_… of this process, "NCCL_ALGO=ring NCCL_DEBUG=WARN"; empty where it has none.
+/// Variables NCCL_… of this process, "NCCL_ALGO=ring NCCL_DEBUG=WARN", but for the one that
+/// apply_environment() always sets; empty where it has none.
 std::string nccl_environment();
-/// Gives algorithm and protocol to NCCL.
+/// Gives algorithm and protocol to NCCL, and, unless the user has set it, that no graph with
+/// collectives runs beside other collectives: a runner waits on the host between steps.
 void apply_environment(const NcclPolicy& policy);
 /// Has NCCL take this process for one on a host of its own: of one host it refuses two ranks on one
 /// GPU. What the user has not set says that such hosts share no NVLink, and, where all ranks are on

@@ -51,7 +51,10 @@ CudaGraph::CudaGraph(const CudaCalls& calls, const CudaStream& stream,
                      const std::function<void()>& issue)
     : calls_(calls) {
   const Graph graph = captured(calls, stream, issue);
-  calls.check(cudaGraphInstantiate(&exec_, graph.get(), 0), "cudaGraphInstantiate");
+  // Collectives keep the priority of the streams that they were captured from: without the flag all
+  // of a graph runs at that of the stream which it is launched into.
+  calls.check(cudaGraphInstantiate(&exec_, graph.get(), cudaGraphInstantiateFlagUseNodePriority),
+              "cudaGraphInstantiate");
 }
 
 CudaGraph::~CudaGraph() { static_cast<void>(cudaGraphExecDestroy(exec_)); }

@@ -1,6 +1,7 @@
 #include "executor/kernels/cuda/gemm_descriptors.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace shardwise::exec {
 namespace {
@@ -84,14 +85,17 @@ bool GemmDescriptors::has_one_order(const cublasLtMatmulAlgo_t& algorithm) const
   const auto read = [&](cublasLtMatmulAlgoConfigAttributes_t attribute) {
     std::uint32_t value = 0;
     std::size_t written = 0;
-    check_(check_.calls->algorithm_get(&algorithm, attribute, &value, sizeof(value), &written),
-           "cublasLtMatmulAlgoConfigGetAttribute");
-    return value;
+    const cublasStatus_t status =
+        check_.calls->algorithm_get(&algorithm, attribute, &value, sizeof(value), &written);
+    return status == CUBLAS_STATUS_SUCCESS ? std::optional(value) : std::nullopt;
   };
-  const std::uint32_t scheme = read(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
-  return scheme == CUBLASLT_REDUCTION_SCHEME_NONE ||
-         scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE ||
-         read(CUBLASLT_ALGO_CONFIG_SPLITK_NUM) <= 1;
+  const auto scheme = read(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
+  if (scheme == CUBLASLT_REDUCTION_SCHEME_NONE ||
+      scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) {
+    return true;
+  }
+  const auto splits = read(CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+  return scheme && splits && *splits <= 1;
 }
 
 std::vector<cublasLtMatmulHeuristicResult_t> GemmDescriptors::candidates(

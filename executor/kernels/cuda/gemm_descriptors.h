@@ -34,7 +34,8 @@ class GemmDescriptors {
  public:
   GemmDescriptors(const CublasLtChecked& check, const Product& product);
 
-  /// Candidates, best first. Empty: cuBLASLt has none for such a product.
+  /// Candidates, best first; empty: cuBLASLt has none for such a product.
+  /// \throws CublasLtError when the heuristics fail in another way than by having none
   std::vector<cublasLtMatmulHeuristicResult_t> candidates(cublasLtHandle_t handle,
                                                           std::int64_t workspace_bytes) const;
   /// Whether cuBLASLt takes the algorithm within the workspace, and its sums have one order.
@@ -51,6 +52,7 @@ class GemmDescriptors {
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) const;
   void set_addresses(const void* vector, const void* aux) const;
+  /// Whether the algorithm adds in one order; no, where cuBLASLt does not say.
   bool has_one_order(const cublasLtMatmulAlgo_t& algorithm) const;
 
   CublasLtChecked check_;

@@ -75,8 +75,9 @@ GemmChoice choice_of(const cublasLtMatmulHeuristicResult_t& result) {
 class GemmPlans::Impl {
  public:
   struct Plan {
-    GemmDescriptors descriptors;
-    std::optional<GemmChoice> choice;  // none: cuBLASLt has no algorithm
+    std::optional<GemmDescriptors> descriptors;  // none: cuBLASLt has none of such a product
+    std::optional<GemmChoice> choice;            // none: cuBLASLt has no algorithm
+    std::string problem;                         // the last call that failed for it
   };
 
   Impl(const CublasLtLibrary& library, Options made)
@@ -88,21 +89,31 @@ class GemmPlans::Impl {
 
   Plan& plan(const Product& product) {
     if (const auto found = plans.find(product); found != plans.end()) return found->second;
-    Plan made = {GemmDescriptors(check, product), std::nullopt};
+    Plan made;
+    try {
+      choose_first(product, made);
+    } catch (const CublasLtError& error) {
+      if (product.epilogue == Epilogue::none) throw;
+      made.problem = error.what();
+    }
+    return plans.emplace(product, std::move(made)).first->second;
+  }
+
+  /// Takes what was kept of an earlier run, else the first that the heuristics offer.
+  void choose_first(const Product& product, Plan& made) {
+    made.descriptors.emplace(check, product);
     const std::string text = to_string(product);
     if (const auto kept = choices.find(text); kept != choices.end()) {
-      if (made.descriptors.takes(handle.get(), algorithm_of(kept->second),
-                                 options.workspace_bytes)) {
+      if (made.descriptors->takes(handle.get(), algorithm_of(kept->second),
+                                  options.workspace_bytes)) {
         made.choice = kept->second;
       } else {
         choices.erase(kept);
       }
     }
-    if (!made.choice) {
-      const auto found = made.descriptors.candidates(handle.get(), options.workspace_bytes);
-      if (!found.empty()) choices[text] = *(made.choice = choice_of(found.front()));
-    }
-    return plans.emplace(product, std::move(made)).first->second;
+    if (made.choice) return;
+    const auto found = made.descriptors->candidates(handle.get(), options.workspace_bytes);
+    if (!found.empty()) choices[text] = *(made.choice = choice_of(found.front()));
   }
 
   Options options;
@@ -134,11 +145,12 @@ void GemmPlans::run(const ProductCall& call, std::byte* workspace, cudaStream_t 
   }
   const Impl::Plan& plan = impl_->plan(call.product);
   if (!plan.choice) {
+    if (!plan.problem.empty()) throw CublasLtError(plan.problem);
     throw CublasLtError(fmt::format("rank {}: cublasLtMatmulAlgoGetHeuristic: no algorithm for {}",
                                     impl_->options.rank, to_string(call.product)));
   }
-  impl_->check(plan.descriptors.multiply(impl_->handle.get(), algorithm_of(*plan.choice), call,
-                                         workspace, impl_->options.workspace_bytes, stream),
+  impl_->check(plan.descriptors->multiply(impl_->handle.get(), algorithm_of(*plan.choice), call,
+                                          workspace, impl_->options.workspace_bytes, stream),
                "cublasLtMatmul");
 }
 
@@ -185,8 +197,15 @@ void GemmPlans::tune(const ProductCall& call, KernelTuning& tuning) {
     return tune(parts->second, tuning);
   }
   Impl::Plan& plan = impl_->plan(call.product);
-  if (!plan.choice) return;
   const std::string text = to_string(call.product);
+  const auto drop = [&](const std::string& why) {
+    plan.problem = why;
+    tuning.dropped.insert(fmt::format("{}: {}", text, why));
+  };
+  if (!plan.choice) {
+    if (!plan.problem.empty()) drop(plan.problem);
+    return;
+  }
   if (plan.choice->microseconds > 0) {
     if (!tuning.timed.contains(text)) tuning.kept.insert(text);
     return;
@@ -196,19 +215,21 @@ void GemmPlans::tune(const ProductCall& call, KernelTuning& tuning) {
   fill_operands(call, tuning.clock);
   std::optional<GemmChoice> best;
   for (const auto& each :
-       plan.descriptors.candidates(impl_->handle.get(), impl_->options.workspace_bytes)) {
+       plan.descriptors->candidates(impl_->handle.get(), impl_->options.workspace_bytes)) {
     GemmChoice candidate = choice_of(each);
     const auto issue = [&] {
-      return plan.descriptors.multiply(impl_->handle.get(), each.algo, call,
-                                       tuning.workspace.data(), impl_->options.workspace_bytes,
-                                       tuning.clock.stream());
+      impl_->check(
+          plan.descriptors->multiply(impl_->handle.get(), each.algo, call, tuning.workspace.data(),
+                                     impl_->options.workspace_bytes, tuning.clock.stream()),
+          "cublasLtMatmul");
     };
-    // What the heuristics offer may still be refused.
-    const cublasStatus_t first = issue();
-    if (first == CUBLAS_STATUS_NOT_SUPPORTED) continue;
-    impl_->check(first, "cublasLtMatmul");
-    candidate.microseconds =
-        1e6 * tuning.clock.seconds([&] { impl_->check(issue(), "cublasLtMatmul"); });
+    try {
+      issue();  // what the heuristics offer may still be refused
+      candidate.microseconds = 1e6 * tuning.clock.seconds(issue);
+    } catch (const CublasLtError& error) {
+      drop(error.what());
+      continue;
+    }
     if (!best || candidate.microseconds < best->microseconds) best = candidate;
   }
   plan.choice = best;

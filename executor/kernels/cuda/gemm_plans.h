@@ -17,7 +17,11 @@ namespace shardwise::exec {
 /// the heuristics' choices until tune() finds a faster one. None whose sums depend on who comes
 /// first is taken: what splits k keeps its parts in fp32 and adds them in order.
 ///
-/// One thread at a time. All functions throw CublasLtError when a call fails.
+/// A product with an epilogue that cuBLASLt fails to describe or to find an algorithm for, in
+/// whatever way, is one without an algorithm: there is another way to compute it. So is an
+/// algorithm that fails when it is timed. Only the product that is left at the end fails a run.
+///
+/// One thread at a time. All other calls that fail throw CublasLtError.
 class GemmPlans {
  public:
   struct Options {
@@ -39,7 +43,7 @@ class GemmPlans {
   /// Whether cuBLASLt has an algorithm for it; makes the plan.
   bool supports(const Product& product);
   /// Issues the product. \param workspace  workspace_bytes at a multiple of 256
-  /// \throws CublasLtError also when there is no algorithm
+  /// \throws CublasLtError also when there is no algorithm, with what failed where something did
   void run(const ProductCall& call, std::byte* workspace, cudaStream_t stream);
 
   /// Makes the product's plan: by what an earlier tune() or run chose, else the fastest of the

@@ -92,6 +92,20 @@ KernelChoices chosen_by(const LinearKernels& products, const AttentionKernels& a
   return choices;
 }
 
+/// Says what cuBLASLt could not do, in a few lines.
+void tell_dropped(const KernelTuning& tuning, const Preparation& preparation) {
+  constexpr std::size_t kMostDropped = 8;
+  std::size_t told = 0;
+  for (const std::string& each : tuning.dropped) {
+    if (told == kMostDropped) {
+      preparation.tell(fmt::format("left out, and {} more", tuning.dropped.size() - told));
+      return;
+    }
+    preparation.tell("left out: " + each);
+    ++told;
+  }
+}
+
 /// Keeps the choices. \returns where, or why not
 std::string keep(const std::string& path, const KernelMachine& machine,
                  const KernelChoices& choices) {
@@ -135,6 +149,7 @@ void prepare_kernels(LinearKernels& products, AttentionKernels& attention,
   PreparingCompute preparing(products, attention, tuning);
   preparation.issue_passes(preparing);
   if (!preparation.chooses) return;
+  tell_dropped(tuning, preparation);
   const KernelChoices choices = chosen_by(products, attention, tuning);
   preparation.from_first(to_json(machine, choices));
   if (tuning.timed.empty() && tuning.kept.empty()) return;

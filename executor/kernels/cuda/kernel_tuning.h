@@ -35,6 +35,8 @@ struct KernelTuning {
   // NOLINTBEGIN(*-redundant-member-init): GCC asks for it
   std::set<std::string> timed = {};
   std::set<std::string> kept = {};  // of an earlier run
+  /// What cuBLASLt has in its lists and cannot do, a line each: "bf16 tn 16x5x24 …: why".
+  std::set<std::string> dropped = {};
   // NOLINTEND(*-redundant-member-init)
   /// Called when one was timed.
   std::function<void()> progress = [] {};

@@ -1,6 +1,8 @@
 // Plans: which algorithm is taken, what is refused, what is kept.
 #include <gmock/gmock.h>
 
+#include <array>
+
 #include "tests/executor/cuda/linear_on_fake.h"
 #include "tests/support/scratch.h"
 
@@ -129,6 +131,64 @@ TEST_F(GemmPlansOnFake, AnAlgorithmThatIsRefusedWhenItRunsIsLeftOut) {
   EXPECT_EQ(fake_cublaslt::ran().back().algorithm, fake_cublaslt::kSplit);
 }
 
+// Statuses that a call of cuBLASLt may give for what it lists and cannot do.
+constexpr std::array kFailures = {CUBLAS_STATUS_NOT_SUPPORTED,  CUBLAS_STATUS_INVALID_VALUE,
+                                  CUBLAS_STATUS_INTERNAL_ERROR, CUBLAS_STATUS_EXECUTION_FAILED,
+                                  CUBLAS_STATUS_ARCH_MISMATCH,  CUBLAS_STATUS_ALLOC_FAILED};
+
+TEST_F(GemmPlansOnFake, AnAlgorithmThatFailsInAnyWayIsLeftOutWithALine) {
+  for (const cublasStatus_t status : kFailures) {
+    fake_cublaslt::reset();
+    fake_cublaslt::refuse_algorithm(fake_cublaslt::kPlain, status);
+    GemmPlans plans(*library_, options_);
+    SaidClock clock(fake_cublaslt::kPlain);
+    KernelTuning tuning = tuning_by(clock);
+    plans.tune(call(), tuning);
+    EXPECT_THAT(tuning.dropped, ElementsAre(HasSubstr(to_string(call().product) +
+                                                      ": rank 3: cublasLtMatmul: CUBLAS_STATUS_")));
+    plans.run(call(), workspace_, nullptr);
+    EXPECT_EQ(fake_cublaslt::ran().back().algorithm, fake_cublaslt::kSplit);
+  }
+}
+
+TEST_F(GemmPlansOnFake, AProductOfWhichEveryAlgorithmFailsNamesTheFailure) {
+  for (const int algorithm : {fake_cublaslt::kPlain, fake_cublaslt::kSplit}) {
+    fake_cublaslt::refuse_algorithm(algorithm, CUBLAS_STATUS_EXECUTION_FAILED);
+  }
+  GemmPlans plans(*library_, options_);
+  SaidClock clock(fake_cublaslt::kPlain);
+  KernelTuning tuning = tuning_by(clock);
+  plans.tune(call(), tuning);
+  EXPECT_FALSE(plans.supports(call().product));
+  EXPECT_THAT([&] { plans.run(call(), workspace_, nullptr); },
+              testing::ThrowsMessage<CublasLtError>(HasSubstr("CUBLAS_STATUS_EXECUTION_FAILED")));
+}
+
+TEST_F(GemmPlansOnFake, AnEpilogueThatFailsInAnyWayIsNotThereAndAPlainProductThatFailsIs) {
+  for (const cublasStatus_t status : kFailures) {
+    fake_cublaslt::reset();
+    fake_cublaslt::refuse(CUBLASLT_EPILOGUE_BIAS, status);
+    fake_cublaslt::refuse(CUBLASLT_EPILOGUE_DEFAULT, status);
+    GemmPlans plans(*library_, options_);
+    EXPECT_FALSE(plans.supports(call().product));
+    Product plain = call().product;
+    plain.epilogue = Epilogue::none;
+    plain.vector_alignment = 0;
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
+      EXPECT_FALSE(plans.supports(plain));
+    } else {
+      EXPECT_THROW(plans.supports(plain), CublasLtError);
+    }
+  }
+}
+
+TEST_F(GemmPlansOnFake, AnAlgorithmOfWhichNothingIsSaidIsNotTaken) {
+  fake_cublaslt::fail("cublasLtMatmulAlgoConfigGetAttribute", 2, CUBLAS_STATUS_INVALID_VALUE);
+  GemmPlans plans(*library_, options_);
+  plans.run(call(), workspace_, nullptr);
+  EXPECT_EQ(fake_cublaslt::ran().back().algorithm, fake_cublaslt::kSplit);
+}
+
 TEST_F(GemmPlansOnFake, OperandsOneAfterTheOtherAreAlignedAndDoNotOverlap) {
   const Product product = call().product;
   const ProductCall laid = GemmPlans::laid_out(product, workspace_);
@@ -192,6 +252,7 @@ TEST_F(GemmPlansOnFake, AMissingBetaChangesTheResult) {
 TEST_F(GemmPlansOnFake, EveryCallThatFailsOnceIsNamedInOneLineAndLeavesNothing) {
   for (const std::string& name : fake_cublaslt::names()) {
     if (name.ends_with("Destroy")) continue;  // at the end, when nobody is told
+    if (name == "cublasLtMatmulAlgoConfigGetAttribute") continue;  // another algorithm is taken
     fake_cublaslt::fail(name, 0, CUBLAS_STATUS_INTERNAL_ERROR);
     EXPECT_EQ(failure_of(call()), "rank 3: " + name + ": CUBLAS_STATUS_INTERNAL_ERROR (14)");
     EXPECT_EQ(fake_cublaslt::left_over(), "") << name;

@@ -119,6 +119,10 @@ bool may_give_back(const std::string& call) {
   return call == "cudaStreamSynchronize" || call == "ncclCommGetAsyncError";
 }
 
+/// Of a product with an epilogue, or of one algorithm of many: another is taken in its place.
+/// Which calls end a run all the same, tests of plans of products show.
+bool may_have_another_way(const std::string& call) { return call.starts_with("cublasLtMa"); }
+
 /// Of the library that the call is of; one of CUDA's is this call's own.
 int error_of(const std::string& call, int nth) {
   constexpr int kNcclInternalError = 3;
@@ -152,7 +156,8 @@ void expect_said(const Ended& ended, const std::string& call, int nth, const std
   const std::string& said = ended.outcome.err;
   // How often ranks ask while they wait differs from run to run.
   EXPECT_TRUE(ended.failed || nth > 0) << what;
-  const bool no_matter = gives_back(call) || (nth > 0 && may_give_back(call)) || !ended.failed;
+  const bool no_matter = gives_back(call) || may_have_another_way(call) ||
+                         (nth > 0 && may_give_back(call)) || !ended.failed;
   if (ended.outcome.exit_code == 0 && no_matter) {
     EXPECT_EQ(said, "") << what;
     return;

@@ -18,16 +18,14 @@ using shardwise::test::Outcome;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int kRanks = 2;
-
 /// What a run of twelve steps printed, and how often it launched graphs and began to time.
 struct Trained {
   Outcome outcome;
   std::map<std::string, int> calls;
 };
 
-Trained train(const Scratch& scratch, std::vector<std::string> words) {
-  const std::string plan = scratch.write(small_plan("llama", DType::fp32, 3, kRanks));
+Trained train(const Scratch& scratch, std::vector<std::string> words, int ranks = 1) {
+  const std::string plan = scratch.write(small_plan("llama", DType::fp32, 3, ranks));
   const std::string calls = scratch.path("calls");
   words.insert(words.end(), {"--steps", "12", "--timeout", "60"});
   Trained trained;
@@ -44,7 +42,7 @@ Trained train(const Scratch& scratch, std::vector<std::string> words) {
 TEST(StepsOfGpus, AreGraphsWhereNothingIsRecorded) {
   const Scratch scratch;
   Trained run = train(scratch, {});
-  EXPECT_EQ(run.calls["cudaGraphLaunch"], kRanks * (12 - 1 - 2));
+  EXPECT_EQ(run.calls["cudaGraphLaunch"], 12 - 1 - 2);
   EXPECT_EQ(run.calls["cudaEventElapsedTime"], 0);
   EXPECT_THAT(run.outcome.out, HasSubstr("steady steps are launched as one CUDA graph\n"));
 }
@@ -56,11 +54,20 @@ TEST(StepsOfGpus, AreIssuedOneByOneWhereNoGraphIsAskedFor) {
   EXPECT_THAT(run.outcome.out, HasSubstr("steps are no CUDA graph: --no-graph\n"));
 }
 
+TEST(StepsOfGpus, AreNoGraphsWhereRanksOfOneProcessMoveTensorsByNccl) {
+  const Scratch scratch;
+  Trained run = train(scratch, {}, 2);
+  EXPECT_EQ(run.calls["cudaGraphLaunch"], 0);
+  EXPECT_THAT(run.outcome.out, HasSubstr("steps are no CUDA graph: ranks of one process move "
+                                         "tensors by NCCL, whose graphs may wait for one another; "
+                                         "start a process for each rank"));
+}
+
 TEST(StepsOfGpus, AreRecordedAtTheEndOfARunWithAReport) {
   const Scratch scratch;
   const std::string file = scratch.path("report.json");
   Trained run = train(scratch, {"--report", file});
-  EXPECT_EQ(run.calls["cudaGraphLaunch"], kRanks * (12 - 1 - 2 - 3));
+  EXPECT_EQ(run.calls["cudaGraphLaunch"], 12 - 1 - 2 - 3);
   EXPECT_GT(run.calls["cudaEventElapsedTime"], 0);
   const Result<StepReport> report = read_report(file);
   ASSERT_TRUE(report);
@@ -73,7 +80,7 @@ TEST(StepsOfGpus, AreRecordedAtTheEndOfARunWithAReport) {
 
 TEST(StepsOfCpus, AreAllRecorded) {
   const Scratch scratch;
-  const std::string plan = scratch.write(tiny_plan("shardwise", 3, kRanks, 1));
+  const std::string plan = scratch.write(tiny_plan("shardwise", 3, 2, 1));
   const std::string file = scratch.path("report.json");
   const Outcome run =
       shardwise::test::shardwise_run({"train", plan, "--steps", "4", "--report", file});

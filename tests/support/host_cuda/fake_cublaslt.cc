@@ -6,7 +6,6 @@
 #include <bit>
 #include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
 #include "tests/support/host_cuda/fake_product.h"
@@ -29,7 +28,8 @@ struct State {
   bool failed = false;
   std::map<std::string, int> live;
   std::vector<std::string> complaints;
-  std::set<std::uint32_t> refused;
+  std::map<std::uint32_t, cublasStatus_t> refused;
+  std::map<int, cublasStatus_t> refused_algorithms;
   std::vector<Ran> ran;
   Enqueue enqueue;
 };
@@ -99,7 +99,10 @@ cublasStatus_t heuristic(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t produ
   *count = 0;
   const Said said = read(state().real, product, a, b, c, d);
   if (const std::string wrong = wrong_with(said); !wrong.empty()) return complain(wrong);
-  if (state().refused.contains(said.epilogue)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto refusal = state().refused.find(said.epilogue);
+  if (refusal != state().refused.end()) {
+    return refusal->second;
+  }
   Algorithm8 algorithm;
   algorithm.mark = kMark;
   algorithm.product = hash_of(said);
@@ -179,8 +182,12 @@ cublasStatus_t matmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t product,
   if (algorithm.workspace > bytes || (algorithm.workspace > 0 && !divides(256, workspace))) {
     return complain("the workspace is too small or misaligned");
   }
-  state().ran.push_back({static_cast<int>(algorithm.id),
-                         static_cast<cublasLtEpilogue_t>(said.epilogue), said.d.stride});
+  const int id = static_cast<int>(algorithm.id);
+  if (const auto found = state().refused_algorithms.find(id);
+      found != state().refused_algorithms.end()) {
+    return found->second;
+  }
+  state().ran.push_back({id, static_cast<cublasLtEpilogue_t>(said.epilogue), said.d.stride});
   const Operands operands = {
       a, b, c, d, *static_cast<const float*>(alpha), *static_cast<const float*>(beta)};
   const int parts = algorithm.id == kPlain ? 1 : 2;
@@ -277,7 +284,12 @@ std::string left_over() {
   }
   return left;
 }
-void refuse(cublasLtEpilogue_t epilogue) { state().refused.insert(epilogue); }
+void refuse(cublasLtEpilogue_t epilogue, cublasStatus_t status) {
+  state().refused[epilogue] = status;
+}
+void refuse_algorithm(int algorithm, cublasStatus_t status) {
+  state().refused_algorithms[algorithm] = status;
+}
 std::vector<Ran> ran() { return state().ran; }
 void set_enqueue(Enqueue enqueue) { state().enqueue = std::move(enqueue); }
 

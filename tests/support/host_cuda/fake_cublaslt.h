@@ -34,8 +34,10 @@ std::vector<std::string> complaints();
 /// What was made and not given back, one a line; empty for nothing.
 std::string left_over();
 
-/// The heuristics have nothing for an epilogue from now on.
-void refuse(cublasLtEpilogue_t epilogue);
+/// The heuristics have nothing for an epilogue from now on, and say so by `status`.
+void refuse(cublasLtEpilogue_t epilogue, cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED);
+/// Products fail with `status` from now on where they run by the algorithm.
+void refuse_algorithm(int algorithm, cublasStatus_t status);
 
 /// One product that was issued.
 struct Ran {

@@ -1,6 +1,7 @@
 #include "tests/support/host_cuda/fake_graph.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -40,6 +41,7 @@ std::size_t Capture::index(cudaStream_t stream) {
   const auto found = std::ranges::find(streams, stream);
   if (found == streams.end()) {
     streams.push_back(stream);
+    priorities.push_back(stream->priority);
     return streams.size() - 1;
   }
   return static_cast<std::size_t>(found - streams.begin());
@@ -108,7 +110,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     return cudaErrorIllegalState;
   }
   stream->capture = std::make_shared<Capture>();
-  stream->capture->streams.push_back(stream);
+  static_cast<void>(stream->capture->index(stream));
   stream->capture->thread = std::this_thread::get_id();
   captures.push_back(stream->capture);
   return cudaSuccess;
@@ -154,10 +156,17 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
-                                 unsigned long long /*flags*/) {
+                                 unsigned long long flags) {
   const Unwatched unwatched;
   const std::unique_lock<std::mutex> lock(Streams::all().mutex);
   if (const int error = fake_cuda::failure(__func__)) return static_cast<cudaError_t>(error);
+  const std::vector<int>& priorities = graph->capture->priorities;
+  const bool mixed =
+      std::ranges::adjacent_find(priorities, std::not_equal_to<>()) != priorities.end();
+  if (mixed && (flags & cudaGraphInstantiateFlagUseNodePriority) == 0) {
+    fake_cuda::complain("a graph of streams of several priorities runs at one of them");
+    return cudaErrorInvalidValue;
+  }
   *exec = new CUgraphExec_st{graph->capture, {}, 0};
   for (std::size_t i = 0; i < graph->capture->streams.size(); ++i) {
     (*exec)->streams.push_back(Streams::all().open());

@@ -19,6 +19,7 @@ struct Capture {
     std::shared_ptr<Mark> waits;
   };
   std::vector<cudaStream_t> streams;  // first the one that the capture began with
+  std::vector<int> priorities;        // theirs
   std::vector<Step> steps;
   std::vector<std::size_t> stream_of_work;
   std::thread::id thread;

@@ -286,11 +286,12 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return call.error();
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int /*priority*/) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   const Call call(__func__);
   if (call.error() != cudaSuccess) return call.error();
   if (flags != cudaStreamNonBlocking) fake_cuda::complain("a stream that the default one blocks");
   *stream = Streams::all().open();
+  (*stream)->priority = priority;
   return cudaSuccess;
 }
 

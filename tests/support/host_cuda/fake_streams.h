@@ -42,6 +42,7 @@ struct Item {
 struct CUstream_st {
   int id = 0;
   bool of_graph = false;  // not a program's
+  int priority = 0;
   std::deque<fake_cuda::Item> queue;
   host_cuda::Context fiber;
   void* over = nullptr;  // edge of all that it has run

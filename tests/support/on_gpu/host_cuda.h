@@ -1,7 +1,7 @@
 #pragma once
 
 // What tests of kernels say to tests/support/host_cuda, where they run on a GPU: nothing draws
-// orders there, watches races or leaves out barriers. See managed_memory.cc.
+// orders there, watches races or leaves out barriers. See pinned_memory.cc.
 #include <cuda_runtime_api.h>
 
 #include <bit>
