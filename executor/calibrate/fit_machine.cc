@@ -137,7 +137,8 @@ void describe(const Machine& machine, const RanksOnMachine& ranks, const std::st
       fmt::format("sm_count: {} threads compute, a rank (--threads)", ranks.threads),
       "hbm_bytes: the memory of the machine over its ranks",
       fmt::format("memory_bandwidth_gb_per_s: best of all kernels that move bytes, {}", measured),
-      fmt::format("peak_tflops: best product of either type, both computed in fp32, {}", measured),
+      fmt::format("peak_tflops: best product of either type, both computed in fp32 by {}, {}",
+                  machine.products, measured),
       "tdp_watts: not measured",
       fmt::format("launch_latency_us: an operation that another stream waits for, {}", measured)};
 }

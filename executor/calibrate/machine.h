@@ -15,9 +15,10 @@ struct Machine {
   Bytes memory;           // of the machine, or what this process may have of it
   std::string date;       // "2026-11-21", UTC
   double load = 0;        // processes that ran or waited to, over the last minute
+  std::string products;   // what multiplies matrices: "OpenBLAS 0.3.21 with SkylakeX kernels"
 };
 
-/// This machine, now. What the system does not tell is empty or 0.
+/// This machine, now, but `products`. What the system does not tell is empty or 0.
 Machine this_machine();
 
 /// Processors that any rank of a job may run on: launchers give each process its own.

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "executor/kernels/gemm_library.h"
 #include "executor/kernels/wide.h"
 
 #ifdef SHARDWISE_CBLAS
@@ -85,8 +86,6 @@ void narrow_block(const GemmShape& s, MatrixView<const Bf16> a, MatrixView<const
 
 #ifdef SHARDWISE_CBLAS
 
-const char* gemm_library() { return "OpenBLAS"; }
-
 namespace {
 
 /// Of OpenBLAS for each thread that multiplies while others do (0.3.21 as Debian builds it,
@@ -137,6 +136,7 @@ void tile_gemm(const GemmShape& s, MatrixView<const float> a, MatrixView<const f
                MatrixView<float> c, bool adds) {
   // Threads are ours: each call is of one thread, so that sums do not depend on their number.
   static const bool kOneThread = [] {
+    static_cast<void>(gemm_library());  // chooses its kernels
     openblas_set_num_threads(1);
     room().let_go();
     return true;
@@ -150,8 +150,6 @@ void tile_gemm(const GemmShape& s, MatrixView<const float> a, MatrixView<const f
 }
 
 #else
-
-const char* gemm_library() { return "Eigen"; }
 
 void reserve_gemm_buffers(std::int64_t) {}
 

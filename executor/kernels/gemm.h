@@ -22,9 +22,6 @@ struct GemmShape {
   std::int64_t k = 0;
 };
 
-/// Which library multiplies: "OpenBLAS", or "Eigen" where the build found no BLAS.
-const char* gemm_library();
-
 /// Makes sure that so many threads can multiply at once, before any does: OpenBLAS tries without
 /// end where a limit of address space (ulimit -v) has no room for the buffer of one more thread.
 /// \throws IoError when there is none

@@ -1,5 +1,4 @@
 #include "executor/launch/calibrate.h"
-#include "executor/kernels/gemm.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,6 +12,8 @@
 
 #include "executor/calibrate/fit_machine.h"
 #include "executor/comm/thread_world.h"
+#include "executor/kernels/gemm.h"
+#include "executor/kernels/gemm_library.h"
 #include "executor/launch/command.h"
 #include "executor/launch/launcher.h"
 #include "executor/launch/process.h"
@@ -117,6 +118,7 @@ void introduce(const Machine& machine, const RanksOnMachine& ranks) {
   fmt::print("{}, {}, {} cores, {}: {} ranks ({}) of {} threads compute at once\n", machine.host,
              machine.processor, machine.cores, format_bytes(machine.memory), ranks.ranks,
              ranks.communicator, ranks.threads);
+  for (const std::string& note : gemm_library().notes()) fmt::print("{}\n", note);
   if (machine.load > 0.3 * machine.cores) {
     fmt::print(
         "{:.1f} processes ran on average over the last minute; they slow what is measured now\n",
@@ -206,7 +208,8 @@ int calibrate(const CalibrateOptions& options) {
   const Result<Launcher> launched = find_launcher();
   if (!launched) return refuse(launched.problems());
   const Launcher& launcher = *launched;
-  const Machine machine = this_machine();
+  Machine machine = this_machine();
+  machine.products = gemm_library().label();
   const bool alone = launcher.ranks == 1;
   const RanksOnMachine ranks = {alone ? std::max(1, options.ranks) : launcher.ranks,
                                 options.threads, launcher.communicator()};

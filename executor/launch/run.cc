@@ -1,7 +1,7 @@
 #include "executor/launch/run.h"
-#include "executor/kernels/gemm.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +16,8 @@
 #include "executor/comm/thread_world.h"
 #include "executor/comm/watchdog.h"
 #include "executor/engine/meetings.h"
+#include "executor/kernels/gemm.h"
+#include "executor/kernels/gemm_library.h"
 #include "executor/launch/command.h"
 #include "executor/launch/executable.h"
 #include "executor/launch/introduction.h"
@@ -136,7 +138,10 @@ void tell_unmeasured(const RunOptions& options) {
 /// A rank's whole run; rank 0 tells how it goes.
 RankRecord train(const Run& run, const Start& start, World& world, Device& device, Arena& arena,
                  AbortSignal& abort) {
-  if (world.rank() == 0) introduce_devices(run.devices.notes());
+  if (world.rank() == 0) {
+    introduce_devices(run.devices.notes());
+    if (!run.devices.on_gpus()) introduce_devices(gemm_library().notes());
+  }
   DeviceUse used;
   used.at_start = used_of(run, device);
   Trainer trainer(run.plan, world, device, arena, abort, run.options.train,
@@ -183,6 +188,11 @@ void write_records(const Run& run, const std::vector<RankRecord>& records) {
       const bool shared = run.devices.on_gpus();
       report.assumptions.push_back({shared ? "device.shared" : "device.cpu", note,
                                     shared ? "--share-gpu" : "the start of the run"});
+    }
+    if (!run.devices.on_gpus()) {
+      report.assumptions.push_back({"kernels.products",
+                                    fmt::format("{}", fmt::join(gemm_library().notes(), "; ")),
+                                    "the library and the processor's cpuid"});
     }
     write_file(options.report, report_json(report));
   }

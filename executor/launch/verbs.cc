@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "executor/kernels/gemm_library.h"
 #include "executor/launch/command.h"
 #include "executor/launch/launcher.h"
 #include "executor/launch/process_limits.h"
@@ -85,7 +86,8 @@ int run_command(int argc, const char* const* argv) {
   CLI::App app("Train a plan, or measure this machine", "shardwise-run");
   app.set_help_flag("-h,--help", "Print this help");
   app.set_version_flag("--version", [] {
-    return fmt::format("shardwise-run {}\n{}", SHARDWISE_VERSION, fmt::join(describe_gpus(), "\n"));
+    return fmt::format("shardwise-run {}\n{}\n{}", SHARDWISE_VERSION,
+                       fmt::join(gemm_library().notes(), "\n"), fmt::join(describe_gpus(), "\n"));
   });
   app.require_subcommand(0, 1);  // what follows a verb is the verb's
   app.footer(kProgramFooter);
@@ -121,6 +123,7 @@ int run_command(int argc, const char* const* argv) {
   }
   const Diagnostics problems = check_catalogue();
   if (!problems.empty()) return speaks ? refuse(problems) : kBadInput;
+  if (!gemm_library().problem.empty()) return wrong(gemm_library().problem);
   const std::string narrow = narrow_limit();
   if (!narrow.empty()) {
     if (speaks) say({Failure::Kind::broken, narrow});

@@ -14,6 +14,7 @@
 #include "executor/kernels/cross_entropy.h"
 #include "executor/kernels/gelu.h"
 #include "executor/kernels/gemm.h"
+#include "executor/kernels/gemm_library.h"
 #include "executor/transformer/layer.h"
 #include "planner/model/hf_config.h"
 
@@ -45,7 +46,7 @@ void gemm_rate(benchmark::State& state) {
     gemm<float, float, float>(s, {a.data(), s.k}, {b.data(), s.k, true}, {c.data(), s.n}, false,
                               workers);
   }
-  state.SetLabel(gemm_library());
+  state.SetLabel(gemm_library().label());
   rate(state, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k));
 }
 BENCHMARK(gemm_rate)

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "planner/cost/collectives/collective.h"
@@ -74,8 +75,15 @@ Measurements made_up() {
 }
 
 FittedMachine fitted() {
-  const Machine machine = {"here", "a processor", 2, 8_GiB, "2026-11-21", 0};
+  const Machine machine = {
+      "here", "a processor", 2, 8_GiB, "2026-11-21", 0, "OpenBLAS 0.3.21 with SkylakeX kernels"};
   return fit_machine("made-up", machine, {4, 1, "threads"}, made_up());
+}
+
+TEST(FitMachine, NamesWhatMultiplied) {
+  EXPECT_TRUE(std::ranges::any_of(fitted().cluster.gpu.sources, [](const std::string& source) {
+    return source.find("by OpenBLAS 0.3.21 with SkylakeX kernels") != std::string::npos;
+  }));
 }
 
 TEST(FitMachine, FindsWhatAMadeUpMachineTakes) {

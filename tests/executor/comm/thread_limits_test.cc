@@ -9,6 +9,7 @@
 
 #include "executor/comm/thread_world.h"
 #include "executor/kernels/gemm.h"
+#include "executor/kernels/gemm_library.h"
 #include "executor/kernels/workers.h"
 #include "tests/executor/support/limited.h"
 
@@ -47,7 +48,7 @@ TEST(RunRanks, NamesTheRankWhoseThreadCannotBeStarted) {
 
 // OpenBLAS tries without end to get the buffer of a thread: that was a rank that hangs.
 TEST(GemmBuffers, AreFoundMissingBeforeAThreadNeedsOne) {
-  if (std::string(gemm_library()) != "OpenBLAS") GTEST_SKIP() << "Eigen needs none";
+  if (gemm_library().name != "OpenBLAS") GTEST_SKIP() << "Eigen needs none";
   EXPECT_THAT(error_within(std::int64_t{1} << 30, [] { reserve_gemm_buffers(1000); }),
               AnyOf("sanitized", MatchesRegex("no room for the buffers of 1000 computing threads: "
                                               "they take 195 GiB of address space, which ulimit -v "

@@ -93,8 +93,9 @@ TEST_F(GpuPluginFile, IsMissedInTheReportOfAPlanThatTrainsOnTheCpu) {
                                  HasSubstr("--no-graph is not used: there is no GPU\n")));
   const Result<StepReport> report = read_report(file);
   ASSERT_TRUE(report);
-  ASSERT_EQ(report->assumptions.size(), 1U);
+  ASSERT_EQ(report->assumptions.size(), 2U);
   EXPECT_EQ(report->assumptions.front().id, "device.cpu");
+  EXPECT_EQ(report->assumptions.back().id, "kernels.products");
   EXPECT_THAT(report->assumptions.front().text, HasSubstr(kFallback));
 }
 
