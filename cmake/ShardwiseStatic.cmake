@@ -23,7 +23,7 @@ endfunction()
 # shardwise_runtime_of_program(library): the C++ runtime of a library that a program opens is the
 # program's, so that both have one.
 function(shardwise_runtime_of_program library)
-  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE C)
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
   target_link_options(${library} PRIVATE -nodefaultlibs)
   target_link_libraries(${library} PRIVATE m c gcc)
 endfunction()

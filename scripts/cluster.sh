@@ -8,27 +8,51 @@ source scripts/packages.sh
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/cluster.sh [FOLDER]
+Usage: scripts/cluster.sh [FOLDER] [--architectures LIST] [--pack]
 
 Builds the preset cluster and fills FOLDER [build/cluster/shardwise] with bin, lib and share, and
 with gpu_check/, which checks a GPU there: FOLDER/gpu_check/scripts/gpu_check.sh OUT --binaries FOLDER/bin
 
+  --architectures LIST  GPUs to compile for, as CMake names them: "90-real" for an H100 alone
+                        [80-real;90-real;100-real;120]
+  --pack                Also FOLDER.tar.xz, for a machine that little can be carried to: at most 40 MiB
+
 Without CUDA's nvcc the programs run on CPUs alone.
-Exit codes: 0 done, 1 a program still needs a shared library, 2 bad use, 3 the build failed
+Exit codes: 0 done, 1 a program still needs a shared library, or the pack is too large, 2 bad use,
+3 the build failed
 TEXT
 }
-case ${1-} in
-  -h | --help) usage && exit 0 ;;
-  -*) echo "cluster.sh: unknown flag $1: see --help" >&2 && exit 2 ;;
-esac
-[ $# -le 1 ] || { echo "cluster.sh: one folder, not $*" >&2 && exit 2; }
-folder=${1-build/cluster/shardwise}
+bad_use() {
+  echo "cluster.sh: $1" >&2
+  exit 2
+}
+folder='' architectures='' pack=off
+while [ $# -gt 0 ]; do
+  case $1 in
+    -h | --help) usage && exit 0 ;;
+    --pack) pack=on ;;
+    --architectures)
+      [ $# -ge 2 ] || bad_use "--architectures takes a value, such as 90-real"
+      architectures=$2
+      [[ $architectures =~ ^[0-9]{2,3}[af]?(-real|-virtual)?(\;[0-9]{2,3}[af]?(-real|-virtual)?)*$ ]] ||
+        bad_use "--architectures $architectures: not as 90-real or 80-real;90-real"
+      shift
+      ;;
+    -*) bad_use "unknown flag $1: see --help" ;;
+    *)
+      [ -z "$folder" ] || bad_use "one folder, not $folder and $1"
+      folder=$1
+      ;;
+  esac
+  shift
+done
+folder=${folder:-build/cluster/shardwise}
 case $folder in /*) ;; *) folder=$PWD/$folder ;; esac
 if [ -e "$folder" ] && [ ! -d "$folder" ]; then
-  echo "cluster.sh: $folder is no folder" >&2 && exit 2
+  bad_use "$folder is no folder"
 fi
 if [ -d "$folder" ] && [ -n "$(ls -A "$folder")" ] && [ ! -e "$folder/.made_by_cluster_sh" ]; then
-  echo "cluster.sh: $folder has other files: name a new or empty folder" >&2 && exit 2
+  bad_use "$folder has other files: name a new or empty folder"
 fi
 
 need_packages "${packages_build[@]}" "${packages_test[@]}"
@@ -40,8 +64,13 @@ if ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ] && [ ! -x "
   say "no nvcc here: for CPUs alone"
 fi
 [ $cuda = off ] || programs+=(shardwise_cuda "${on_gpus[@]}")
+[ $cuda = on ] || [ -z "$architectures" ] || bad_use "--architectures $architectures: no nvcc here to compile with"
 need_build_folder build/cluster 2
-configure cluster -D SHARDWISE_CUDA=$cuda
+options=(-D "SHARDWISE_CUDA=$cuda")
+# What an earlier call was given is not this one's.
+options+=(${architectures:+-D "SHARDWISE_CUDA_ARCHITECTURES=$architectures"})
+[ -n "$architectures" ] || options+=(-U SHARDWISE_CUDA_ARCHITECTURES)
+configure cluster "${options[@]}"
 say "building ${programs[*]} with $(nproc) cores"
 cmake --build build/cluster --parallel "$(nproc)" --target "${programs[@]}" || exit 3
 # Filled beside it, so that what was there stays where something fails.
@@ -50,9 +79,12 @@ folder=$made.part
 rm -rf "$folder"
 mkdir -p "$folder"
 touch "$folder/.made_by_cluster_sh"
-cmake --install build/cluster --prefix "$folder" >/dev/null
+cmake --install build/cluster --prefix "$folder" --strip >/dev/null
 if [ $cuda = on ]; then
-  for program in "${on_gpus[@]}"; do cp "build/cluster/bin/$program" "$folder/bin/"; done
+  for program in "${on_gpus[@]}"; do
+    cp "build/cluster/bin/$program" "$folder/bin/"
+    strip "$folder/bin/$program"
+  done
   # The library beside its program, where the checks look for both.
   mv "$folder/lib/libshardwise_cuda.so" "$folder/bin/"
   rmdir --ignore-fail-on-non-empty "$folder/lib"
@@ -95,4 +127,18 @@ fi
 rm -rf "$made"
 mv "$folder" "$made"
 folder=$made
+if [ $pack = on ]; then
+  # Programs that have OpenBLAS and kernels in common lie in one window of the compressor.
+  say "packing"
+  tar -c --sort=name --owner=0 --group=0 --numeric-owner -C "$(dirname "$folder")" "$(basename "$folder")" |
+    xz -T1 --lzma2=preset=9,dict=192MiB >"$folder.tar.xz.part"
+  bytes=$(stat -c %s "$folder.tar.xz.part")
+  if [ "$bytes" -gt $((40 << 20)) ]; then
+    rm -f "$folder.tar.xz.part"
+    echo "cluster.sh: the pack has $((bytes >> 20)) MiB, and 40 may travel: --architectures with fewer GPUs" >&2
+    exit 1
+  fi
+  mv "$folder.tar.xz.part" "$folder.tar.xz"
+  say "$folder.tar.xz: $(awk -v bytes="$bytes" 'BEGIN { printf "%.1f", bytes / 1048576 }') MiB"
+fi
 say "$folder: $(du -shL "$folder" | cut -f1), of which programs $(du -shL "$folder/bin" | cut -f1); needs glibc $newest or later"

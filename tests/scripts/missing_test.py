@@ -38,8 +38,8 @@ class Missing(unittest.TestCase):
         path.write_text(f"#!/bin/bash\n{text}\n")
         path.chmod(0o755)
 
-    def run_script(self, name, **environment):
-        arguments = ["--all"] if name == "tidy.sh" else []
+    def run_script(self, name, *words, **environment):
+        arguments = ["--all"] if name == "tidy.sh" else words
         return subprocess.run(
             [str(self.tree / "scripts" / name), *arguments], env={"PATH": str(self.bin), **environment},
             capture_output=True, text=True, timeout=60, check=False)
@@ -120,6 +120,13 @@ exit 1""")
         self.stand_in("cmake", "exit 1")
         for name in ("quickstart.sh", "test.sh", "cluster.sh"):
             self.refuses(name, "could not be configured")
+
+    def test_bad_use_of_the_cluster_script(self):
+        for words, said in ((("--architectures", "sm_90"), "--architectures sm_90: not as 90-real"), (("--architectures",), "takes a value"),
+                            (("one", "two"), "one folder, not one and two"), (("--small",), "unknown flag --small")):
+            done = self.run_script("cluster.sh", *words)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+            self.assertIn(said, done.stderr)
 
     def test_a_folder_of_this_checkout_is_built_in(self):
         self.cache("test.sh", f"CMAKE_HOME_DIRECTORY:INTERNAL={self.tree}", f"CMAKE_CXX_COMPILER:STRING={self.bin}/c++")
