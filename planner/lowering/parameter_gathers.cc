@@ -89,9 +89,11 @@ bool ParameterGathers::released_after(const LayerTurn& turn, const LayerUnit& un
   return !kept_over_step(turn.layer(), unit) || (last && !stays_);
 }
 
-/// FSDP1 lets go of a unit when its gradients arrive: one that has none waits for the last layer.
+/// FSDP1 lets go of a unit when its gradients arrive or, where none is trained, that of its input:
+/// the root's are token numbers, so that it waits for the last layer.
 bool ParameterGathers::waits_for_end(const LayerTurn& turn) const {
   return rule_ == Rule::limited && units_.of(turn.layer()).sizes.trained() == 0 &&
+         context_.engine().keeps_root_gathered && is_root(turn.layer()) &&
          turn.at + 1 < turn.order.size();
 }
 

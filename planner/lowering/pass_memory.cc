@@ -164,11 +164,34 @@ void PassMemoryBuffers::keep(const LayerTurn& turn, OperationLists& lists) {
     kept = builder_.buffer(MemoryCategory::activations, saved_bytes(layer), layer.layer,
                            turn.pass.microbatch);
     lists.allocates.push_back(kept);
-  } else if (turn.makes_gradients()) {
-    lists.frees.push_back(std::exchange(kept, kNone));
-  } else {
+  } else if (!turn.makes_gradients()) {
     lists.uses.push_back(kept);
+  } else if (!leaves_behind(turn, kept, lists)) {
+    lists.frees.push_back(std::exchange(kept, kNone));
   }
+}
+
+/// Whether what a layer has kept, and more, stays when its backward pass is over: all of it goes
+/// with the last layer.
+bool PassMemoryBuffers::leaves_behind(const LayerTurn& turn, BufferId& kept,
+                                      OperationLists& lists) {
+  if (turn.at + 1 == turn.order.size()) {
+    lists.frees.insert(lists.frees.end(), left_.begin(), left_.end());
+    left_.clear();
+    return false;
+  }
+  const StageLayer& layer = turn.layer();
+  const std::int64_t bytes = left_behind(context_.memories[static_cast<std::size_t>(layer.kind)],
+                                         layer.whole, context_.layout());
+  if (bytes == 0) return false;
+  const BufferId more = builder_.buffer(MemoryCategory::activations,
+                                        std::max<std::int64_t>(0, bytes - saved_bytes(layer)),
+                                        layer.layer, turn.pass.microbatch);
+  lists.allocates.push_back(more);
+  lists.uses.push_back(kept);
+  left_.push_back(std::exchange(kept, kNone));
+  left_.push_back(more);
+  return true;
 }
 
 /// Those of a micro-batch that joins earlier ones.

@@ -28,6 +28,7 @@ class PassMemoryBuffers {
 
  private:
   void keep(const LayerTurn& turn, OperationLists& lists);
+  bool leaves_behind(const LayerTurn& turn, BufferId& kept, OperationLists& lists);
   std::int64_t saved_bytes(const StageLayer& layer) const;
   void gradients_beside(const LayerTurn& turn, OperationLists& lists);
   void table_gradients(const LayerTurn& turn, OperationLists& lists);
@@ -41,6 +42,7 @@ class PassMemoryBuffers {
   OffloadedActivations offloaded_;
   std::size_t layers_ = 0;
   std::vector<BufferId> saved_;  // by micro-batch and slot
+  std::vector<BufferId> left_;   // of layers whose backward pass is over, to the end of all
   BufferId tables_ = kNone;
   BufferId sent_ = kNone;
   BufferId table_ = kNone;          // its gradients, from the head on

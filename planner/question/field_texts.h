@@ -85,7 +85,7 @@ inline constexpr std::array<FieldText, 37> kJobTexts = {{
      "Operations to recompute as well, or Megatron-Core's modules: mlp, moe, moe_act, layernorm, "
      "mla_up_proj, shared_experts, core_attn; commas between"},
     {kRecomputeGroup, "recompute_stops_early", "",
-     "Stop recompute after the last tensor needed, as PyTorch 2.1 does [true]"},
+     "Stop recompute after the last tensor needed, as PyTorch 2.1 does; false: reentrant [true]"},
     {kRecomputeGroup, "saved_linear_inputs", "TYPE",
      "Save inputs of linear layers for backward as fp8 or e5m6 [as_computed]"},
     {kRecomputeGroup, "saved_activation_inputs", "TYPE",

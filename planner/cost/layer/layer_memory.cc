@@ -101,6 +101,21 @@ void add_outer(LayerMemory& memory, const std::vector<OperationMemory>& operatio
   }
 }
 
+/// FSDP1 lets go of a unit of which nothing is trained when the gradient of its input is there, by
+/// a hook on that input. A reentrant checkpoint runs the block again on a detached input, a leaf:
+/// the hook holds the leaf's node, the node the leaf and the leaf the hook, until FSDP removes its
+/// hooks at the end of backward. So the input and its gradient stay. Source:
+/// pytorch@v2.4.0:torch/distributed/fsdp/_runtime_utils.py,
+/// _register_post_backward_reshard_only_hook and _finalize_params;
+/// torch/autograd/graph.py, register_multi_grad_hook; torch/utils/checkpoint.py,
+/// CheckpointFunction.backward.
+std::int64_t left_by_block(const LayerMemory& memory, const JobSpec& job,
+                           const EngineProfile& engine, const PassRules& rules) {
+  const bool frozen = job.frozen_base && engine.gather == GatherBuffer::rate_limited;
+  const bool reentrant = rules.whole_layer_again && !job.recompute_stops_early;
+  return frozen && reentrant ? 2 * memory.input : 0;
+}
+
 void add_shape(LayerMemory& memory, const OperationMemory& m) {
   const MatrixShape shape = {m.weight_rows, m.weight_columns};
   for (std::int32_t i = 0; i < memory.shapes; ++i) {
@@ -185,6 +200,7 @@ LayerMemory layer_memory(const ModelSpec& model, const LayerSpec& layer, const J
       operation_memories(model, *own, job, engine, layout);
   const PassRules rules = pass_rules(model, *own, job, engine, layout, operations);
   memory.input = rules.input;
+  memory.left_behind = left_by_block(memory, job, engine, rules);
   if (rules.whole_layer_again && layout.recompute_interval > 1) {
     PassRules whole = rules;
     whole.whole_layer_again = whole.again_at_once = false;

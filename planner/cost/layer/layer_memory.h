@@ -86,6 +86,9 @@ struct LayerMemory {
   // Of a head that works with the embedding's table: bytes of the table's gradient that waits for
   // the embedding's. Autograd then makes their sum; 0 where kernels add to a buffer.
   std::int64_t tied_gradient = 0;
+  // Of a frozen block under FSDP1 whose checkpoint is reentrant: what is there from its backward
+  // pass to the end of all layers', where the block is sharded.
+  std::int64_t left_behind = 0;
   std::int64_t tables = 0;  // kept once a stage: angles of the rotary embedding, attention mask
   std::int64_t gather_buffer = 0;  // kept once a stage: Megatron's global buffer
   bool framework_gemm = false;     // multiplies through the framework's BLAS handle

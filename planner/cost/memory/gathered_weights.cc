@@ -250,11 +250,11 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
       if (backward) return g;  // what is gathered was cast before
     }
   } else if (engine.gather == GatherBuffer::rate_limited) {
-    // A unit is freed when its gradients arrive: one without waits for the end of backward.
-    if (!layout.reshard_after_forward || !trains(parts)) {
+    // A unit is freed when its gradients arrive or, where none is trained, that of its input.
+    if (!layout.reshard_after_forward) {
       g.output = whole_stage(parts);
       // Each unit is freed in backward all the same, but for the root.
-      if (backward && trains(parts)) {
+      if (backward) {
         g.output.elements -= moment.after.gathered() - moment.outside_after;
         g.output.narrow -= moment.after.narrow;
       }

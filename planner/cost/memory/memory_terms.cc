@@ -163,6 +163,8 @@ void add_pass(StageTerms& terms, std::uint8_t phases, const StageParts& parts,
             saved.on_its_way);
   terms.add(activations, phases, "activations of later layers for deferred weight gradients",
             saved.later);
+  terms.add(activations, phases, "inputs of finished blocks and their gradients",
+            saved.left_behind);
   terms.add(activations, phases, "tables of the stage: rotary angles, attention mask",
             once(parts.tables));
 

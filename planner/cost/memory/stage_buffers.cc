@@ -125,8 +125,6 @@ WholeWeights of_units(std::int64_t elements, const Unit& unit, std::int64_t room
   return {elements, static_cast<std::int64_t>(share * static_cast<double>(elements))};
 }
 
-bool trains(const StageParts& parts) { return parts.dense + parts.routed > 0; }
-
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context) {
   const EngineProfile& engine = *context.rules->engine;
   if (plans_buffers(engine)) {

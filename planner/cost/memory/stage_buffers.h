@@ -89,9 +89,6 @@ bool joins_root(const StageContext& context);
 /// Whether units are computed with as casts of the optimizer's parameters.
 bool casts_units(const MemoryRules& rules);
 
-/// Whether anything of the stage is: adapters alone are counted with nothing.
-bool trains(const StageParts& parts);
-
 /// Whole weights that exist while a layer runs, beyond the persistent states.
 /// Source: docs/memory.md, gathered weights.
 struct Gathered {

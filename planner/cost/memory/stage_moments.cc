@@ -142,6 +142,32 @@ std::int64_t offload_room(const StageParts& parts, const StageContext& context) 
   return std::max(parts.pair_saved, edges);
 }
 
+std::int64_t left_behind(const LayerMemory& layer, bool whole, const Layout& layout) {
+  return whole || layout.zero_stage < 3 ? 0 : layer.left_behind;
+}
+
+namespace {
+
+/// Of the layers after `moment`, whose backward pass is over.
+Amount left_by_layers(const StageParts& parts, const StageMoment& moment, const Layout& layout) {
+  std::int64_t bytes = 0;
+  std::int64_t after = moment.after.gathered();
+  for (std::size_t r = parts.in_order.size(); r-- > 0 && after > 0;) {
+    const StageParts::OrderedRun& run = parts.in_order[r];
+    const std::int64_t each = std::max<std::int64_t>(gathered_unit(*run.layer).gathered(), 1);
+    const std::int64_t done = std::min<std::int64_t>(run.count, after / each);
+    after -= run.count * each;
+    // Of every n-th block that runs again, the first is the first of all.
+    const std::int64_t interval = run.layer->recompute_interval;
+    const std::int64_t again =
+        ceil_div(std::int64_t{run.count}, interval) - ceil_div(run.count - done, interval);
+    bytes += again * left_behind(*run.layer, false, layout);
+  }
+  return {1, bytes};
+}
+
+}  // namespace
+
 OtherLayers other_layers(const StageMoment& moment, bool backward, const StageParts& parts,
                          const StageContext& context) {
   const LayerMemory& layer = *moment.layer;
@@ -159,6 +185,7 @@ OtherLayers other_layers(const StageMoment& moment, bool backward, const StagePa
     const std::int64_t all = parts.chunk_saved[static_cast<std::size_t>(moment.chunk)];
     saved.later = {1, all - own - moment.saved_before};
   }
+  if (backward) saved.left_behind = left_by_layers(parts, moment, *context.layout);
   saved.alike = {moment.alike_before, moment.layer->saved};
   saved.others = {1, moment.saved_before - saved.alike.bytes()};
   return saved;

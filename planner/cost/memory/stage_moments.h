@@ -37,15 +37,19 @@ std::int64_t offload_room(const StageParts& parts, const StageContext& context);
 
 /// Activations that the layers besides the one that runs keep, of the same micro-batch.
 struct OtherLayers {
-  Amount alike;       // by layers of the same kind just before
-  Amount others;      // by those before them
-  Amount on_its_way;  // or, when activations are offloaded, of the layer whose copy is on its way;
-                      // under a planned arena the rest of offload_room()
-  Amount later;       // by those after it, which wait for their weight gradients
+  Amount alike;        // by layers of the same kind just before
+  Amount others;       // by those before them
+  Amount on_its_way;   // or, when activations are offloaded, of the layer whose copy is on its way;
+                       // under a planned arena the rest of offload_room()
+  Amount later;        // by those after it, which wait for their weight gradients
+  Amount left_behind;  // by those after it, whose backward pass is over
   std::int64_t bytes() const {
-    return alike.bytes() + others.bytes() + on_its_way.bytes() + later.bytes();
+    return alike.bytes() + others.bytes() + on_its_way.bytes() + later.bytes() +
+           left_behind.bytes();
   }
 };
+/// LayerMemory::left_behind of a layer, where it is sharded. \param whole  it does not run again
+std::int64_t left_behind(const LayerMemory& layer, bool whole, const Layout& layout);
 OtherLayers other_layers(const StageMoment& moment, bool backward, const StageParts& parts,
                          const StageContext& context);
 

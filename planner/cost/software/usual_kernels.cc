@@ -80,6 +80,14 @@ std::vector<Assumption> usual_kernels_assumptions(const ModelSpec& model, const 
     if (job.loss == LossKernel::by_engine && loss == LossKernel::materialised && !megatrons) {
       say("loss.usual", *engine, "F.cross_entropy on whole logits (--loss)");
     }
+    if (job.loss == LossKernel::by_engine && loss == LossKernel::fused) {
+      const Kernels kernels = kernels_of(job, *engine);
+      if (kernels == Kernels::compiled) {
+        say("loss.usual", *engine, "a loss that torch.compile fuses (--loss)");
+      } else if (engines.size() == 1 && kernels != Kernels::planned) {
+        say("loss.usual", *engine, "a fused loss (--loss)");
+      }
+    }
     // A ranking of several engines says what is not Megatron's.
     if (engines.size() == 1 && job.loss == LossKernel::by_engine && megatrons) {
       if (loss == LossKernel::fused_fp32) {
@@ -100,6 +108,12 @@ std::vector<Assumption> usual_kernels_assumptions(const ModelSpec& model, const 
       say("adamw.usual", *engine,
           "torch.optim.AdamW(fused=True); by default it takes foreach, which holds one more tensor "
           "of each shard in the step (--adamw)");
+    }
+    const bool frozen = job.frozen_base && engine->gather == GatherBuffer::rate_limited;
+    if (engines.size() == 1 && frozen && job.recompute_stops_early) {
+      say("recompute.usual", *engine,
+          "--recompute full is not reentrant; reentrant checkpoints, transformers' before version "
+          "5, leave two tensors of each finished block (--recompute-stops-early=false)");
     }
   }
   return all;

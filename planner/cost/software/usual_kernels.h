@@ -32,8 +32,9 @@ JobSpec settled_job(const JobSpec& job, const EngineProfile& engine);
 bool steps_with_torch_adamw(const JobSpec& job, const EngineProfile& engine);
 
 /// What a job leaves to its engines and changes its memory, a sentence each: the loss, the norm,
-/// the optimizer's update. Engines that take the same share a sentence; ids end in ".usual". \param
-/// adamw_open  nobody asked for a job.adamw
+/// the optimizer's update, checkpoints of frozen blocks. Engines that take the same share a
+/// sentence; ids end in ".usual".
+/// \param adamw_open  nobody asked for a job.adamw
 std::vector<Assumption> usual_kernels_assumptions(const ModelSpec& model, const JobSpec& job,
                                                   std::span<const EngineProfile* const> engines,
                                                   bool adamw_open);

@@ -13,9 +13,11 @@
 namespace shardwise::test {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(UsualLoss, IsPlainPyTorchsUnderEnginesThatLeaveItToTheScript) {
   for (const char* name : {"fsdp2", "fsdp1", "deepspeed"}) {
@@ -90,6 +92,17 @@ TEST(UsualKernels, AreSaidWhereNobodyChoseThem) {
   EXPECT_THAT(ids(open_job(), deepspeed(), true), ElementsAre("loss.usual", "rms_norm.usual"));
   EXPECT_THAT(ids(open_job(), megatron_ddp(), true), ElementsAre("loss.usual"));
   EXPECT_THAT(ids(open_job(), shardwise_engine(), true), IsEmpty());
+  JobSpec compiled = open_job();
+  compiled.kernels = Kernels::compiled;
+  EXPECT_THAT(ids(compiled, fsdp2(), false), ElementsAre("loss.usual"));
+  EXPECT_THAT(ids(open_job(), internevo(), false), Contains("loss.usual"));
+  // Checkpoints matter where nothing of FSDP1's blocks is trained.
+  JobSpec frozen = open_job();
+  frozen.frozen_base = true;
+  EXPECT_THAT(ids(frozen, fsdp1(), false), Contains("recompute.usual"));
+  EXPECT_THAT(ids(frozen, fsdp2(), false), Not(Contains("recompute.usual")));
+  frozen.recompute_stops_early = false;
+  EXPECT_THAT(ids(frozen, fsdp1(), false), Not(Contains("recompute.usual")));
   // Engines that run the same share a sentence.
   const std::vector<const EngineProfile*> two = {find_engine("fsdp2"), find_engine("fsdp1")};
   const std::vector<Assumption> both =
