@@ -306,6 +306,7 @@ std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layo
   if (!recompute) return std::nullopt;
   Layout chosen = layout;
   communication_of(row, engine, job, chosen);
+  read_shared_units(row, job, chosen, notes);
   job.recompute_operations = recompute->operations;
   chosen.recompute = recompute->kind;
   chosen.recompute_interval = recompute->interval;

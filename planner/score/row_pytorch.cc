@@ -1,7 +1,5 @@
 #include "planner/score/row_pytorch.h"
 
-#include "planner/score/notes.h"
-
 namespace shardwise {
 namespace {
 
@@ -66,6 +64,20 @@ void read_pytorch(const Row& row, const RowEngine& engine, JobSpec& job) {
   // Source: Shah et al., FlashAttention-3 (arXiv:2407.08608), section 4.1.
   const bool third = says_any(row.flag_text("attention"), "fa3", "flashattention-3");
   if (third && job.attention == AttentionKernel::flash) job.attention = AttentionKernel::cudnn;
+}
+
+void read_shared_units(const Row& row, JobSpec& job, Layout& layout, Notes& notes) {
+  // lit-gpt wraps whole blocks with Fabric's use_orig_params, so that a flat parameter of frozen
+  // weights and adapters has a gradient, of all of it, which no_backward_sync keeps whole.
+  // Source: Lightning-AI/litgpt@26857050:finetune/lora.py; Lightning-AI/pytorch-lightning:
+  // src/lightning/fabric/strategies/fsdp.py; pytorch@v2.1.0:torch/distributed/fsdp/_flat_param.py.
+  const bool shares = says_any(row.framework, "litgpt", "lit-gpt") && job.frozen_base;
+  if (!shares || layout.zero_stage < 3) return;
+  job.frozen_base = false;
+  job.optimizer = Optimizer::sgd;
+  layout.reduce_every_microbatch = false;
+  notes.assume("adapters share FSDP units with frozen weights, whose gradients are whole");
+  notes.refuse_time("weight gradients of units that adapters share are not computed");
 }
 
 }  // namespace shardwise

@@ -1,8 +1,10 @@
 #pragma once
 
+#include "planner/score/notes.h"
 #include "planner/score/row.h"
 #include "planner/score/row_engine.h"
 #include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise {
 
@@ -12,5 +14,9 @@ LossKernel row_loss(const Row& row, const RowEngine& engine);
 /// What PyTorch's programs choose besides: norms, repeated keys and values, the kernels of AdamW
 /// and of attention, the kind of activation checkpointing.
 void read_pytorch(const Row& row, const RowEngine& engine, JobSpec& job);
+
+/// Says adapters that share FSDP units with the frozen weights beside them as what their memory is:
+/// training of all weights without moments.
+void read_shared_units(const Row& row, JobSpec& job, Layout& layout, Notes& notes);
 
 }  // namespace shardwise

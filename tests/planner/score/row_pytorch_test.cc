@@ -96,6 +96,23 @@ TEST(ReadPytorch, ReadsKernelsOfNormsAndAttention) {
   EXPECT_EQ(variant_of(row).job.attention, AttentionKernel::flash);
 }
 
+// Flat parameters that hold an adapter have gradients as large as themselves.
+TEST(ReadPytorch, TrainsUnitsThatAdaptersShareWithFrozenWeights) {
+  Row row = trainer_row();
+  row.task = "lora";
+  EXPECT_TRUE(variant_of(row).job.frozen_base);  // adapters are units of their own
+  row.framework = "lit-gpt 8641822 / PyTorch 2.1";
+  row.parallel.strategy = "FSDP FULL_SHARD";
+  const RowVariant shared = variant_of(row);
+  EXPECT_FALSE(shared.job.frozen_base);
+  EXPECT_EQ(shared.job.optimizer, Optimizer::sgd);
+  EXPECT_FALSE(shared.layout.reduce_every_microbatch);
+  row.parallel.dp = row.hardware.gpus = 1;
+  row.parallel.zero_stage = 0;
+  row.batch.global = 4;
+  EXPECT_TRUE(variant_of(row).job.frozen_base);
+}
+
 TEST(JobOf, DividesByTheTokensThatCountWhereARowDoes) {
   Row row = megatron_row();
   EXPECT_FALSE(variant_of(row).job.calculate_per_token_loss);
