@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <optional>
 
 namespace shardwise {
 namespace {
@@ -31,6 +32,41 @@ std::size_t sequence_length(std::string_view text, std::size_t i) {
   return 0;
 }
 
+/// A character of a text: how many bytes it has, and its code point, nothing for a byte that is not
+/// well-formed UTF-8.
+struct Character {
+  std::size_t length = 1;
+  std::optional<std::uint32_t> code;
+
+  /// Whether it is one that has_control_character() looks for.
+  bool steers() const;
+};
+
+Character character_at(std::string_view text, std::size_t at) {
+  const std::size_t length = sequence_length(text, at);
+  if (length == 0) return {};
+  const auto first = static_cast<unsigned char>(text[at]);
+  std::uint32_t code = length == 1 ? first : first & (0x7FU >> length);
+  for (std::size_t k = 1; k < length; ++k) {
+    code = (code << 6) | (static_cast<unsigned char>(text[at + k]) & 0x3FU);
+  }
+  return {length, code};
+}
+
+// Source: The Unicode Standard, 23.1 (control codes) and 5.8 (line and paragraph separators);
+// Unicode Standard Annex 9, 2 (directional formatting characters).
+bool Character::steers() const {
+  if (!code) return false;
+  const auto within = [&](std::uint32_t low, std::uint32_t high) {
+    return *code >= low && *code <= high;
+  };
+  const bool control = *code < 0x20 || within(0x7F, 0x9F);
+  const bool line_end = within(0x2028, 0x2029);
+  const bool direction =
+      *code == 0x061C || within(0x200E, 0x200F) || within(0x202A, 0x202E) || within(0x2066, 0x2069);
+  return control || line_end || direction;
+}
+
 }  // namespace
 
 std::size_t first_not_utf8(std::string_view text) {
@@ -44,38 +80,29 @@ std::size_t first_not_utf8(std::string_view text) {
 }
 
 bool has_control_character(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7F) return true;
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
-    if (byte == 0xC2 && next >= 0x80 && next < 0xA0) return true;
-    if (text.substr(i, 3) == "\u2028" || text.substr(i, 3) == "\u2029") return true;
+  for (std::size_t i = 0; i < text.size();) {
+    const Character each = character_at(text, i);
+    if (each.steers()) return true;
+    i += each.length;
   }
   return false;
 }
 
 std::string shown(std::string_view text, std::size_t most) {
   std::string safe;
-  std::size_t i = 0;
-  while (i < text.size()) {
-    const std::size_t length = std::max<std::size_t>(sequence_length(text, i), 1);
-    if (i + length > most) return safe + "…";
-    const unsigned first = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F steer terminals as the ASCII controls do.
-    const bool c1 = length == 2 && first == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+  for (std::size_t i = 0; i < text.size();) {
+    const Character each = character_at(text, i);
+    if (i + each.length > most) return safe + "…";
     if (text[i] == '\n') {
       safe += "\\n";
-    } else if (first < 0x20 || first == 0x7F) {
-      safe += fmt::format("\\u{:04x}", first);
-    } else if (c1) {
-      safe +=
-          fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(text[i + 1])));
-    } else if (length == 1 && first >= 0x80) {
-      safe += fmt::format("\\x{:02x}", first);
+    } else if (!each.code) {
+      safe += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+    } else if (each.steers()) {
+      safe += fmt::format("\\u{:04x}", *each.code);
     } else {
-      safe += text.substr(i, length);
+      safe += text.substr(i, each.length);
     }
-    i += length;
+    i += each.length;
   }
   return safe;
 }

@@ -26,6 +26,24 @@ TEST(Shown, EscapesWhatWouldSteerATerminal) {
   EXPECT_EQ(shown("é\xFF"), "é\\xff");
 }
 
+// A text of many lines, or one that is read from right to left, would pass for what we print.
+TEST(Shown, EscapesLineEndsOfUnicodeAndWhatTurnsTheDirectionOfReading) {
+  EXPECT_EQ(shown("a\u0085b\u2028c\u2029d"), "a\\u0085b\\u2028c\\u2029d");
+  for (const char* turning : {"\u061C", "\u200E", "\u200F", "\u202A", "\u202B", "\u202C", "\u202D",
+                              "\u202E", "\u2066", "\u2067", "\u2068", "\u2069"}) {
+    const std::string text = std::string("a") + turning + "b";
+    EXPECT_EQ(shown(text).size(), 8U) << text;
+    EXPECT_TRUE(has_control_character(text)) << text;
+  }
+  // Their neighbours, letters of scripts read from right to left, and joiners stay.
+  for (const char* plain : {"\u061B", "\u061D", "\u200D", "\u2010", "\u2027", "\u202F", "\u2065",
+                            "\u206A", "שלום", "é😀"}) {
+    EXPECT_EQ(shown(plain), plain);
+    EXPECT_FALSE(has_control_character(plain)) << plain;
+  }
+  EXPECT_FALSE(has_control_character("\xE2\x80"));
+}
+
 TEST(Shown, CutsBetweenCharacters) {
   EXPECT_EQ(shown("abcdef", 6), "abcdef");
   EXPECT_EQ(shown("abcdefg", 6), "abcdef…");
