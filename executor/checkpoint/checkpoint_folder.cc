@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kPartial = ".partial";
+constexpr std::string_view kAside = ".run-";
 
 [[noreturn]] void fail(const fs::path& path, const char* what, const std::error_code& error) {
   throw IoError(fmt::format("{}: {}: {}", path.string(), what, error.message()));
@@ -31,13 +32,6 @@ constexpr std::string_view kPartial = ".partial";
 bool is_folder(const fs::directory_entry& entry) {
   std::error_code error;
   return fs::is_directory(entry.symlink_status(error));
-}
-
-bool is_partial(std::string_view name) {
-  if (!name.ends_with(kPartial)) return false;
-  const std::optional<std::int64_t> step =
-      step_in_name(name.substr(0, name.size() - kPartial.size()));
-  return step && name == partial_name(*step).string();
 }
 
 /// Takes a checkpoint's name away, so that what is half removed has it no longer.
@@ -53,7 +47,7 @@ void set_aside(const fs::path& folder, std::int64_t step, std::string_view run) 
   const std::string from = (folder / complete_name(step)).string();
   std::error_code error;
   for (int copy = 1; copy < 100; ++copy) {
-    const fs::path to = fmt::format("{}.run-{}{}", from, short_run_id(run),
+    const fs::path to = fmt::format("{}{}{}{}", from, kAside, short_run_id(run),
                                     copy > 1 ? fmt::format(".{}", copy) : "");
     if (fs::exists(fs::symlink_status(to, error))) continue;
     fs::rename(from, to, error);
@@ -78,6 +72,20 @@ std::optional<std::int64_t> step_in_name(std::string_view name) {
   const auto read = std::from_chars(name.data(), name.data() + name.size(), step);
   const bool whole = read.ec == std::errc() && read.ptr == name.data() + name.size();
   return whole && step >= 0 ? std::optional(step) : std::nullopt;
+}
+
+bool is_partial(std::string_view name) {
+  if (!name.ends_with(kPartial)) return false;
+  const std::optional<std::int64_t> step =
+      step_in_name(name.substr(0, name.size() - kPartial.size()));
+  return step && name == partial_name(*step).string();
+}
+
+bool is_set_aside(std::string_view name) {
+  const std::size_t end = name.find(kAside);
+  if (end == std::string_view::npos) return false;
+  const std::optional<std::int64_t> step = step_in_name(name.substr(0, end));
+  return step && name.substr(0, end) == complete_name(*step).string();
 }
 
 std::vector<std::int64_t> complete_steps(const fs::path& folder) {

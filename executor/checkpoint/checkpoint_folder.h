@@ -16,6 +16,11 @@ std::filesystem::path complete_name(std::int64_t step);
 std::filesystem::path partial_name(std::int64_t step);
 /// The step of "step-00000020" and of "step-20"; nothing for other names.
 std::optional<std::int64_t> step_in_name(std::string_view name);
+/// Whether it is the name of one that is written or removed.
+bool is_partial(std::string_view name);
+/// Whether it is the name that a checkpoint of another run got when this folder's run came to its
+/// step: "step-00000020.run-1a2b3c4d".
+bool is_set_aside(std::string_view name);
 
 /// Steps of the complete checkpoints, ascending; none when there is no such folder. A name that
 /// another step count would have been given, or that is a link or a file, is none.

@@ -23,22 +23,26 @@ namespace fs = std::filesystem;
 constexpr const char* kRunSchema = "shardwise.run/1";
 constexpr std::size_t kMostShown = 4;  // runs, and steps of one, of a message
 
-/// The run of run.json; nothing where there is none that can be read.
-std::optional<std::string> recorded_run(const fs::path& folder) {
+/// The run of run.json, or why it says none.
+Result<std::string> recorded_run(const fs::path& folder) {
   const fs::path path = folder / kOwnerName;
-  const Result<std::string> text = read_regular_file(path, SymbolicLinks::refused);
-  if (!text) return std::nullopt;
+  Result<std::string> text = read_regular_file(path, SymbolicLinks::refused);
+  if (!text) return text;
   const Result<JsonValue> root = parse_json(*text, path.string());
-  if (!root) return std::nullopt;
+  if (!root) return root.problems();
   Diagnostics problems;
   ObjectReader reader(*root, path.string(), "", problems);
   reader.require_schema(kRunSchema);
-  const std::string run = reader.string("run");
-  return problems.empty() && is_run_id(run) ? std::optional(run) : std::nullopt;
+  std::string run = reader.string("run");
+  if (problems.empty() && !is_run_id(run)) reader.fail("run", run + " is no name of a run");
+  if (!problems.empty()) return problems;
+  return run;
 }
 
 void record_run(const fs::path& folder, const std::string& run) {
-  if (recorded_run(folder) == run) return;
+  if (const Result<std::string> recorded = recorded_run(folder); recorded && *recorded == run) {
+    return;
+  }
   JsonWriter json;
   json.begin_object();
   json.member("schema", kRunSchema);
@@ -106,9 +110,15 @@ FolderContents contents_of(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const fs::path name = entry.path().filename();
+    const fs::file_status status = entry.symlink_status(error);
+    if (fs::is_directory(status) && is_partial(name.string())) {
+      contents.partial.push_back(entry.path());
+    }
+    if (fs::is_directory(status) && is_set_aside(name.string())) {
+      contents.set_aside.push_back(entry.path());
+    }
     const std::optional<std::int64_t> step = step_in_name(name.string());
     if (!step) continue;
-    const fs::file_status status = entry.symlink_status(error);
     if (fs::is_symlink(status)) {
       contents.others.push_back({*step, entry.path(), "a symbolic link, which is not followed"});
     } else if (!fs::is_directory(status)) {
@@ -119,9 +129,17 @@ FolderContents contents_of(const fs::path& folder) {
                                              complete_name(*step).string())});
     }
   }
-  contents.owner = recorded_run(folder);
-  contents.recorded = contents.owner.has_value();
-  if (contents.recorded) return contents;
+  std::ranges::sort(contents.set_aside);
+  std::ranges::sort(contents.partial);
+  const Result<std::string> recorded = recorded_run(folder);
+  contents.recorded = recorded.ok();
+  if (recorded) {
+    contents.owner = *recorded;
+    return contents;
+  }
+  if (fs::exists(fs::symlink_status(folder / kOwnerName, error))) {
+    contents.problems = recorded.problems();
+  }
   for (const NamedCheckpoint& each : contents.checkpoints) {
     if (!each.run) continue;
     if (contents.owner && *contents.owner != *each.run) {

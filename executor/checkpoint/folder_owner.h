@@ -31,9 +31,13 @@ struct PassedOver {
 struct FolderContents {
   std::vector<NamedCheckpoint> checkpoints;  // by step, ascending
   std::vector<PassedOver> others;
+  // Folders with names that no run is resumed from by --resume latest, by name.
+  std::vector<std::filesystem::path> set_aside;  // of other runs, renamed
+  std::vector<std::filesystem::path> partial;    // written or removed, now or by a run that ended
   /// The run of run.json; else the one run that all checkpoints are of; else nothing.
   std::optional<std::string> owner;
   bool recorded = false;  // owner is that of run.json
+  Diagnostics problems;   // of a run.json that is there and says no run
 
   /// Runs of the checkpoints and their steps, for messages: "run 1a2b3c4d (steps 10, 20)".
   std::string text() const;

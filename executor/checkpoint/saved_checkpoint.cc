@@ -38,9 +38,18 @@ std::string lost_with(const SavedFile& file) {
 
 }  // namespace
 
-Result<SavedCheckpoint> SavedCheckpoint::open(const std::filesystem::path& folder) {
+Result<SavedCheckpoint> SavedCheckpoint::open(const std::filesystem::path& folder,
+                                              std::optional<std::int64_t> step) {
   Result<Manifest> manifest = read_manifest(folder);
   if (!manifest) return manifest.problems();
+  if (step && manifest->step != *step) {
+    return Diagnostic{(folder / kManifestName).string(),
+                      0,
+                      0,
+                      "/step",
+                      fmt::format("is {}, which is not that of its folder", manifest->step),
+                      ""};
+  }
   SavedCheckpoint saved;
   saved.folder_ = folder;
   saved.manifest_ = *std::move(manifest);
@@ -58,8 +67,20 @@ Result<SavedCheckpoint> SavedCheckpoint::open(const std::filesystem::path& folde
     }
   }
   if (problems.empty()) problems = saved.find_pieces();
+  if (problems.empty()) problems = saved.other_lengths();
   if (!problems.empty()) return problems;
   return saved;
+}
+
+Diagnostics SavedCheckpoint::other_lengths() const {
+  Diagnostics problems;
+  for (std::size_t f = 0; f < files_.size(); ++f) {
+    if (files_[f].bytes() == manifest_.files[f].bytes) continue;
+    problems.push_back(altered_file(files_[f].name(), "",
+                                    fmt::format("has {} bytes, the manifest has {}",
+                                                files_[f].bytes(), manifest_.files[f].bytes)));
+  }
+  return problems;
 }
 
 Diagnostics SavedCheckpoint::find_pieces() {
@@ -96,20 +117,35 @@ Diagnostics SavedCheckpoint::find_pieces() {
   return problems;
 }
 
+/// Of `count` bytes of a file, a block at a time.
+std::uint32_t SavedCheckpoint::checksum(std::size_t file, std::int64_t begin,
+                                        std::int64_t count) const {
+  std::vector<std::byte> block(static_cast<std::size_t>(std::min(kBlock, count)));
+  std::uint32_t crc32 = 0;
+  for (std::int64_t at = 0; at < count; at += kBlock) {
+    const auto bytes =
+        std::span(block).first(static_cast<std::size_t>(std::min(kBlock, count - at)));
+    files_[file].read_file(begin + at, bytes);
+    crc32 = crc32_of(crc32, bytes);
+  }
+  return crc32;
+}
+
 /// The slices of a file that are not those of the manifest; its header, when all of them are.
 void SavedCheckpoint::name_altered(std::size_t file, Diagnostics& problems) const {
   const std::size_t before = problems.size();
-  std::vector<std::byte> bytes;
   for (const auto& tensor : pieces_) {
     for (const Piece& piece : tensor.second) {
       if (piece.file != file) continue;
       for (std::size_t s = 0; s < kSavedStates; ++s) {
         const StoredTensor& stored = *piece.stored[s];
-        bytes.resize(static_cast<std::size_t>(stored.spec.bytes()));
-        files_[file].read(stored, 0, bytes);
-        if (crc32_of(0, bytes) == piece.slice->crc32[s]) continue;
-        problems.push_back(altered_file(files_[file].name(), stored.spec.name,
-                                        "was altered: its checksum differs"));
+        const std::int64_t begin = files_[file].begin_of(stored);
+        const std::int64_t bytes = stored.spec.bytes();
+        if (checksum(file, begin, bytes) == piece.slice->crc32[s]) continue;
+        problems.push_back(altered_file(
+            files_[file].name(), stored.spec.name,
+            fmt::format("was altered: its checksum differs (bytes {} to {} of the file)", begin,
+                        begin + bytes - 1)));
       }
     }
   }
@@ -120,17 +156,9 @@ void SavedCheckpoint::name_altered(std::size_t file, Diagnostics& problems) cons
 
 Diagnostics SavedCheckpoint::altered(std::size_t share, std::size_t shares) const {
   Diagnostics problems;
-  std::vector<std::byte> block(static_cast<std::size_t>(kBlock));
   for (std::size_t f = share; f < files_.size(); f += shares) {
-    const std::int64_t bytes = manifest_.files[f].bytes;
-    std::uint32_t crc32 = 0;
-    const bool whole = files_[f].bytes() == bytes;
-    for (std::int64_t at = 0; whole && at < bytes; at += kBlock) {
-      const auto count = static_cast<std::size_t>(std::min(kBlock, bytes - at));
-      files_[f].read_file(at, std::span(block).first(count));
-      crc32 = crc32_of(crc32, std::span(block).first(count));
-    }
-    if (!whole || crc32 != manifest_.files[f].crc32) name_altered(f, problems);
+    const SavedFile& saved = manifest_.files[f];
+    if (checksum(f, 0, saved.bytes) != saved.crc32) name_altered(f, problems);
   }
   return problems;
 }

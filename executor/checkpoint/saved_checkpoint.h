@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -19,13 +20,15 @@ namespace shardwise::exec {
 class SavedCheckpoint {
  public:
   /// \param folder  with a manifest
-  /// \returns what is wrong: a manifest or a file that is missing, truncated or altered, a tensor
-  ///          that a file lacks or has besides
-  static Result<SavedCheckpoint> open(const std::filesystem::path& folder);
+  /// \param step    that the manifest has to have, where the folder's name says it
+  /// \returns what is wrong: a manifest or a file that is missing, truncated, altered, of another
+  ///          length or a symbolic link, a tensor that a file lacks or has besides, another step
+  static Result<SavedCheckpoint> open(const std::filesystem::path& folder,
+                                      std::optional<std::int64_t> step = std::nullopt);
 
   const Manifest& manifest() const { return manifest_; }
   /// Reads the files f with f mod shares == share and compares every checksum. \returns the slices
-  /// that were altered. \throws IoError
+  /// that were altered, with their places in the file. \throws IoError
   Diagnostics altered(std::size_t share, std::size_t shares) const;
   /// Tensors of a plan's model that it lacks, has besides, or has in another shape.
   Diagnostics differences(const std::vector<SavedTensor>& tensors) const;
@@ -43,6 +46,8 @@ class SavedCheckpoint {
   };
 
   Diagnostics find_pieces();
+  Diagnostics other_lengths() const;
+  std::uint32_t checksum(std::size_t file, std::int64_t begin, std::int64_t count) const;
   void name_altered(std::size_t file, Diagnostics& problems) const;
 
   std::filesystem::path folder_;

@@ -24,6 +24,13 @@ int refuse(const Diagnostics& problems) {
   return kBadInput;
 }
 
+std::string summary(const Diagnostics& problems) {
+  const std::string text = to_string(problems.front());
+  const std::string more =
+      problems.size() > 1 ? fmt::format(" ({} problems)", problems.size()) : "";
+  return text.substr(0, text.find('\n')) + more;
+}
+
 void say(const Failure& failure) {
   const std::string name = failure.kind == Failure::Kind::bad_input ? "" : "shardwise-run: ";
   print_error(name + failure.message);

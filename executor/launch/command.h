@@ -15,6 +15,7 @@ namespace shardwise::exec {
 // What the verbs of shardwise-run have in common.
 
 inline constexpr int kDone = 0;
+inline constexpr int kDamaged = 1;  // of verify
 inline constexpr int kBadInput = 2;
 inline constexpr int kWorldBroke = 3;
 
@@ -24,6 +25,7 @@ using Verb = std::function<int()>;
 /// Each adds a verb with its flags and its help, and a callback that sets `verb`.
 void add_train(CLI::App& app, Verb& verb);
 void add_calibrate(CLI::App& app, Verb& verb);
+void add_verify(CLI::App& app, Verb& verb);
 
 /// Reads the command line of shardwise-run and does what it says. A first word that is no verb and
 /// no flag of the program's own begins a command line of `train`. \returns the exit code
@@ -34,6 +36,9 @@ Diagnostic wrong_use(std::string flag, std::string message, std::string hint);
 
 /// Prints the problems. \returns kBadInput
 int refuse(const Diagnostics& problems);
+
+/// The first line of several problems, and how many there are.
+std::string summary(const Diagnostics& problems);
 
 /// The end of a run that failed: what it says, at once.
 void say(const Failure& failure);

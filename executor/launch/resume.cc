@@ -135,12 +135,10 @@ Opened open_together(const fs::path& path, std::int64_t step, const Plan& plan,
   Opened opened;
   Diagnostics own;
   try {
-    Result<SavedCheckpoint> saved = SavedCheckpoint::open(path);
+    Result<SavedCheckpoint> saved =
+        SavedCheckpoint::open(path, step >= 0 ? std::optional(step) : std::nullopt);
     if (!saved) {
       own = saved.problems();
-    } else if (step >= 0 && saved->manifest().step != step) {
-      own = {{(path / kManifestName).string(), 0, 0, "/step",
-              fmt::format("is {}, which is not that of its folder", saved->manifest().step), ""}};
     } else {
       opened.saved.emplace(*std::move(saved));
     }
@@ -164,14 +162,6 @@ Opened open_together(const fs::path& path, std::int64_t step, const Plan& plan,
 void tell_skipped(const fs::path& path, const std::string& why) {
   fmt::print(stderr, "shardwise-run: skipping {}: {}\n", path.string(), why);
   std::fflush(stderr);
-}
-
-/// The first line of what is wrong with a checkpoint.
-std::string summary(const Diagnostics& problems) {
-  const std::string text = to_string(problems.front());
-  const std::string more =
-      problems.size() > 1 ? fmt::format(" ({} problems)", problems.size()) : "";
-  return text.substr(0, text.find('\n')) + more;
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ const StoredTensor* SafetensorsFile::find(const std::string& tensor) const {
 void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t at,
                            std::span<std::byte> to) const {
   SHARDWISE_CHECK(at >= 0 && at + std::ssize(to) <= tensor.spec.bytes(), tensor.spec.name);
-  file_.read(data_begin_ + tensor.begin + at, to, name_);
+  file_.read(begin_of(tensor) + at, to, name_);
 }
 
 }  // namespace shardwise::exec

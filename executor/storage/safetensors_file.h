@@ -30,6 +30,9 @@ class SafetensorsFile {
   /// nullptr when the file has no such tensor.
   const StoredTensor* find(const std::string& tensor) const;
 
+  /// Where a tensor's bytes begin in the file.
+  std::int64_t begin_of(const StoredTensor& tensor) const { return data_begin_ + tensor.begin; }
+
   /// Fills `to` with a tensor's bytes, from its byte `at` on. \pre they are the tensor's
   /// \throws IoError when the file cannot be read
   void read(const StoredTensor& tensor, std::int64_t at, std::span<std::byte> to) const;
