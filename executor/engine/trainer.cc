@@ -9,6 +9,7 @@
 #include "executor/data/random.h"
 #include "executor/engine/meetings.h"
 #include "executor/engine/prepare_compute.h"
+#include "executor/engine/rank_place.h"
 #include "planner/lowering/lower_to_run.h"
 #include "planner/spec/text/check.h"
 
@@ -23,20 +24,6 @@ template <class T>
 void append(std::vector<T>& kept, T last) {
   if (kept.size() == kMostKept) kept.erase(kept.begin());
   kept.push_back(std::move(last));
-}
-
-DataParallelPlace place_of(const Layout& layout, const World& world) {
-  const auto find = [&](GroupKind kind, std::int64_t& ranks, int& rank) {
-    const std::vector<std::int64_t> group = group_ranks(layout, kind, world.rank());
-    ranks = std::ssize(group);
-    rank = static_cast<int>(std::ranges::find(group, std::int64_t{world.rank()}) - group.begin());
-  };
-  DataParallelPlace place;
-  find(GroupKind::dp_shard_cp, place.shard_ranks, place.shard_rank);
-  find(GroupKind::dp_replicate, place.replicas, place.replica);
-  place.world = world.size();
-  place.world_rank = world.rank();
-  return place;
 }
 
 /// The memory of each kind of layer.
@@ -71,7 +58,7 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
       units_(state_units(context_, 0)),
       scalars_(step_block_shape(plan.layout, context_.num_microbatches, plan.job.sequence_length,
                                 plan.job.calculate_per_token_loss)) {
-  const DataParallelPlace place = place_of(plan.layout, world);
+  const DataParallelPlace place = place_of(plan.layout, world.rank(), world.size());
   parts_.context = &context_;
   for (const LayerSpec& kind : plan.model.kinds) parts_.layers.push_back(kernels.make(kind));
   parts_.fill_tables = kernels.fill_tables;

@@ -16,6 +16,7 @@
 #include "executor/comm/thread_world.h"
 #include "executor/comm/watchdog.h"
 #include "executor/engine/meetings.h"
+#include "executor/engine/replica_check.h"
 #include "executor/kernels/gemm.h"
 #include "executor/kernels/gemm_library.h"
 #include "executor/launch/command.h"
@@ -96,13 +97,21 @@ void train_steps(const Run& run, Trainer& trainer, World& world, Device& device,
   const auto due = [&](std::int64_t done) {
     return done == steps || (options.checkpoint_every > 0 && done % options.checkpoint_every == 0);
   };
+  std::optional<ReplicaCheck> replicas;
+  if (options.compare_replicas > 0) {
+    replicas.emplace(trainer, layout, world, device, arena, abort);
+  }
   while (trainer.next_step() < steps) {
     const StepResult result = trainer.step(run.input.data);
+    const std::int64_t done = trainer.next_step();
+    const bool saves = checkpointer && due(done);
+    if (replicas) {
+      replicas->after_step(done, saves || done == steps || done % options.compare_replicas == 0);
+    }
     double held_s = 0;
-    if (checkpointer && due(trainer.next_step())) {
+    if (saves) {
       const std::int64_t begin = now_ns();
-      checkpointer->save(trainer.state(), arena, device, trainer.next_step(),
-                         trainer.next_sequence());
+      checkpointer->save(trainer.state(), arena, device, done, trainer.next_sequence());
       held_s = static_cast<double>(now_ns() - begin) * 1e-9;
     }
     if (speaks) progress->step(result, held_s);

@@ -126,6 +126,8 @@ void add_numbers(CLI::App& app, RunOptions& options) {
   add_number(app, "--timeout", options.timeout_s, 0.001, 1e6,
              "Longest wait or operation of a rank [600]")
       ->type_name("SECONDS");
+  add_integer(app, "--compare-replicas", options.compare_replicas, 0, kMostSteps,
+              "Compare the weights of replicas every N steps; 0: never [100]");
   const auto rate = [&app](const char* flag, double& value, const char* text) {
     add_number(app, flag, value, 0, 1e3, text)->type_name("X");
   };

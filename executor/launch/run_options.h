@@ -30,8 +30,9 @@ struct RunOptions {
   bool replace_checkpoints = false;   // those in checkpoint_dir that the run would be refused for
   bool resume_on_other_data = false;  // where tokens, sequences or their order are others
   bool seed_given = false;
-  int ranks = 0;           // threads of this process; 0: as the plan has
-  double timeout_s = 600;  // that a rank waits for another
+  std::int64_t compare_replicas = 100;  // steps between comparisons of replicas' weights; 0: none
+  int ranks = 0;                        // threads of this process; 0: as the plan has
+  double timeout_s = 600;               // that a rank waits for another
   DeviceOptions device;
   TrainOptions train;
 };

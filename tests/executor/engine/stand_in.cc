@@ -6,6 +6,7 @@
 
 #include "executor/comm/thread_world.h"
 #include "executor/device/cpu/cpu_device.h"
+#include "executor/engine/replica_check.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/machine/cluster_reader.h"
@@ -190,8 +191,11 @@ Curve train(const Plan& plan, std::int64_t steps, TrainOptions options,
         Trainer trainer(plan, world, device, arenas[static_cast<std::size_t>(world.rank())], abort,
                         options, stand_in_kernels(plan));
         trainer.initialise();
+        ReplicaCheck replicas(trainer, plan.layout, world, device,
+                              arenas[static_cast<std::size_t>(world.rank())], abort);
         for (std::int64_t s = 0; s < steps; ++s) {
           const StepResult result = trainer.step(data);
+          replicas.after_step(trainer.next_step(), true);
           if (world.rank() != 0) continue;
           curve.losses.push_back(result.loss);
           curve.norms.push_back(result.gradient_norm);

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/lowering/unit_pieces.h"
+#include "planner/spec/plan/layout.h"
+
+namespace shardwise::exec {
+
+/// Where a rank of a job stands in the data-parallel axes of its layout. \param ranks  of the job
+DataParallelPlace place_of(const Layout& layout, std::int64_t rank, std::int64_t ranks);
+
+}  // namespace shardwise::exec
