@@ -141,6 +141,18 @@ void find_wrong_values(const Framework& framework, const Settings& settings,
   }
 }
 
+/// Fields of which two settings state different values, where somebody refuses that.
+void find_two_values(const Framework& framework, const Settings& settings,
+                     std::vector<Finding>& findings) {
+  if (framework.two_values_source.empty()) return;
+  for (Diagnostic& each : two_values_of(framework, settings)) {
+    Finding finding{"two_values", CheckRule::Kind::refused, std::move(each),
+                    framework.two_values_source};
+    finding.what.hint = "state it once, or the same in both";
+    findings.push_back(std::move(finding));
+  }
+}
+
 bool is_removed(const Framework& framework, const std::string& key) {
   return std::ranges::find(framework.removed_keys, key) != framework.removed_keys.end();
 }
@@ -271,6 +283,7 @@ Result<std::vector<Finding>> check_configuration(const Framework& framework,
     if (!is_broken(framework, rule, values, *settings)) continue;
     findings.push_back(finding_of(rule, values, *settings, configuration));
   }
+  find_two_values(framework, *settings, findings);
   find_wrong_values(framework, *settings, findings);
   if (std::optional<Finding> wrong = wrong_recipe(framework, *settings)) {
     findings.push_back(*std::move(wrong));

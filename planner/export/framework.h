@@ -200,6 +200,9 @@ struct Framework {
   std::vector<Limit> unstated;  // what a configuration means that does not state a field
   std::vector<Refusal> refusals;
   std::vector<ScriptField> by_script;
+  /// Who refuses a configuration of which two settings state different values of one field, as
+  /// "transformers/integrations/deepspeed.py"; empty: nobody, and one of the two counts.
+  std::string two_values_source;
   std::vector<CheckRule> rules;
 
   const SettingSpec* find(const std::string& setting) const;

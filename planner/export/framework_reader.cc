@@ -341,10 +341,10 @@ Result<Framework> read_framework(const std::filesystem::path& path) {
   read_keys(reader, "negated_keys", true, framework);
   framework.keys_without_flags = texts_under(reader, "keys_without_flags");
   framework.file_flag = reader.string_or("file_flag", "");
+  framework.two_values_source = reader.string_or("two_values_source", "");
   framework.settings = list_of<SettingSpec>(reader, "settings", [](ObjectReader& each) {
-    SettingSpec spec = setting_of(each);
     static_cast<void>(each.has("default"));
-    return spec;
+    return setting_of(each);
   });
   framework.choices = list_of<Choice>(reader, "choices", choice_under);
   framework.presets = list_of<Preset>(reader, "presets", [](ObjectReader& each) {

@@ -22,6 +22,9 @@ namespace shardwise {
 Values facts_of(const Framework& framework, const Settings& settings, Values known,
                 Diagnostics& problems);
 
+/// Settings that state another value of a field than one before them, at their places.
+Diagnostics two_values_of(const Framework& framework, const Settings& settings);
+
 /// Problem of a flag that says another value than a file.
 Diagnostic flag_contradiction(const std::string& field, const std::string& text,
                               const std::string& value, const std::string& file);

@@ -163,10 +163,11 @@ std::int64_t degree(const Values& facts, const char* name) {
   return std::clamp<std::int64_t>(count(facts, name).value_or(1), 1, kMostCount);
 }
 
-/// Facts by the settings that have their field. What is stated counts before a default, and two
-/// settings of a field that state different values are a problem.
+/// Facts by the settings that have their field. What is stated counts before a default.
+/// \param problems   takes values that no plan has
+/// \param conflicts  takes settings that state another value of a field than one before them
 void take_fields(const Framework& framework, const Settings& settings, Values& facts,
-                 Diagnostics& problems) {
+                 Diagnostics& problems, Diagnostics& conflicts) {
   std::map<std::string, const GivenSetting*> stated;  // by field
   for (const SettingSpec& spec : framework.settings) {
     if (spec.field.empty() || spec.field.starts_with("model.")) continue;
@@ -188,7 +189,7 @@ void take_fields(const Framework& framework, const Settings& settings, Values& f
     // Of two that name the model the last is the recipe, the first its family.
     if (before != stated.end() && facts.at(spec.field) != *value && spec.field != "model") {
       const GivenSetting& place = *given->second;
-      problems.push_back(
+      conflicts.push_back(
           {place.file, place.line, place.column, place.path,
            fmt::format("{}, but {} has {}", at->second, before->second->path, facts.at(spec.field)),
            "a plan has one value for both"});
@@ -329,12 +330,21 @@ void take_limits(const std::vector<Limit>& limits, Values& facts) {
 
 }  // namespace
 
+Diagnostics two_values_of(const Framework& framework, const Settings& settings) {
+  Values facts;
+  Diagnostics other_problems;
+  Diagnostics conflicts;
+  take_choices(framework, settings, facts, other_problems);
+  take_fields(framework, settings, facts, other_problems, conflicts);
+  return conflicts;
+}
+
 Values facts_of(const Framework& framework, const Settings& settings, Values known,
                 Diagnostics& problems) {
   Values facts = std::move(known);
   if (framework.engines.size() == 1) facts.emplace("engine", framework.engines.front());
   take_choices(framework, settings, facts, problems);
-  take_fields(framework, settings, facts, problems);
+  take_fields(framework, settings, facts, problems, problems);
   resolve(facts);
   add_chunks(facts);
   add_ranks(framework, settings, facts, problems);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -256,6 +257,35 @@ TEST(JobFiles, ReadTheArgumentsOfTransformersTrainer) {
   EXPECT_THAT(job(stated, "--per_device_train_batch_size 4"),
               HasSubstr("run.sh:1:60: --per_device_train_batch_size: 4, but "
                         "/train_micro_batch_size_per_gpu has 2\n"));
+}
+
+/// What check finds of DeepSpeed's JSON beside arguments of the Trainer, a line each.
+std::string found_beside(const std::string& json, const std::string& arguments) {
+  const Result<Configuration> job = read_job(
+      {{"ds.json", json},
+       {"run.sh", "torchrun --nproc_per_node 8 x.py --deepspeed ds.json " + arguments + "\n"}});
+  if (!job) return to_string(job.problems());
+  const Result<Framework> deepspeed = load_framework("deepspeed", "--from");
+  const auto found = check_configuration(*deepspeed, *job, 8, std::nullopt);
+  if (!found) return to_string(found.problems());
+  std::string lines;
+  for (const Finding& each : *found) lines += each.rule + " " + to_string(each.what) + "\n";
+  return lines;
+}
+
+TEST(JobFiles, NameInACheckWhatTheTrainersArgumentsAndTheJsonSayDifferently) {
+  const std::string json = R"({"train_micro_batch_size_per_gpu": 4,
+      "gradient_accumulation_steps": 2, "bf16": {"enabled": true}})";
+  const std::string found =
+      found_beside(json, "--per_device_train_batch_size 2 --gradient_accumulation_steps 4 --bf16");
+  EXPECT_THAT(found, HasSubstr("two_values run.sh:1:54: --per_device_train_batch_size: 2, but "
+                               "/train_micro_batch_size_per_gpu has 4\n"));
+  EXPECT_THAT(found, HasSubstr("two_values run.sh:1:86: --gradient_accumulation_steps: 4, but "
+                               "/gradient_accumulation_steps has 2\n"));
+  EXPECT_THAT(found, HasSubstr("state it once, or the same in both"));
+  EXPECT_EQ(
+      found_beside(json, "--per_device_train_batch_size 4 --gradient_accumulation_steps 2 --bf16"),
+      "");
 }
 
 TEST(JobFiles, AskForTheJsonThatAnArgumentNames) {
