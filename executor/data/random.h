@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "executor/kernels/element.h"
@@ -19,7 +20,7 @@ SHARDWISE_HOST_AND_GPU SHARDWISE_INLINE constexpr std::uint64_t mixed(std::uint6
   x ^= x >> 31;
   return x;
 }
-constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t counter) {
+SHARDWISE_INLINE constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t counter) {
   return mixed(mixed(seed + 0x9e3779b97f4a7c15ULL) + 0x9e3779b97f4a7c15ULL * (counter + 1));
 }
 
@@ -35,5 +36,7 @@ constexpr std::uint64_t seed_of(std::uint64_t seed, std::string_view name) {
 
 /// A standard normal number for every (seed, counter).
 float random_normal(std::uint64_t seed, std::uint64_t counter);
+/// Those of (seed, first), (seed, first + 1), … in the same bits, several times as fast.
+void random_normals(std::uint64_t seed, std::uint64_t first, std::span<float> to);
 
 }  // namespace shardwise::exec

@@ -38,6 +38,24 @@ Meet meet(const StateUnit& unit, std::size_t tensor, const ShardRange& held) {
   return {std::max(unit.tensors[tensor].begin, held.begin), std::min(end, held.begin + held.count)};
 }
 
+/// Numbers that a thread draws or rounds at a time.
+constexpr std::int64_t kTask = std::int64_t{1} << 15;
+
+/// upload_numbers(), rounded by several threads.
+void upload_run(const TensorView& to, std::span<const float> values, Workers& workers,
+                Device& device, DeviceStream& stream) {
+  if (to.dtype == DType::fp32) return upload_numbers(to, values, device, stream);
+  std::vector<std::byte> rounded(to.bytes());
+  const TensorView whole(rounded.data(), to.count, to.dtype);
+  const std::int64_t count = std::ssize(values);
+  workers.run(ceil_div(count, kTask), [&](std::int64_t task) {
+    const auto first = static_cast<std::size_t>(task * kTask);
+    const auto length = static_cast<std::size_t>(std::min(kTask, count - task * kTask));
+    cast(whole.part(first, length), values.subspan(first, length));
+  });
+  device.upload(to.data, rounded, stream);
+}
+
 }  // namespace
 
 void upload_numbers(const TensorView& to, std::span<const float> values, Device& device,
@@ -128,7 +146,6 @@ template <class Put>
 void RankState::for_runs(std::size_t unit, const ShardRange& range, const WeightSource& source,
                          Workers& workers, Put put) const {
   constexpr std::int64_t kRun = std::int64_t{1} << 22;
-  constexpr std::int64_t kTask = std::int64_t{1} << 15;
   std::vector<float> run;
   const StateUnit& of = units_.units[unit];
   for (std::size_t t = 0; t < of.tensors.size(); ++t) {
@@ -168,7 +185,7 @@ void RankState::fill(const Arena& arena, std::size_t program, const WeightSource
     for_runs(u, kept, source, workers, [&](std::int64_t first, std::span<const float> values) {
       const TensorView to =
           v.weights.part(static_cast<std::size_t>(first - kept.begin), values.size());
-      upload_numbers(to, values, device, *stream);
+      upload_run(to, values, workers, device, *stream);
       const std::int64_t begin = std::max(first, v.held.begin);
       const std::int64_t end = std::min(first + std::ssize(values), v.held.begin + v.held.count);
       if (!types_.main_weights || begin >= end) return;
@@ -191,13 +208,12 @@ WeightSource drawn_weights(std::uint64_t seed, double output_deviation_scale) {
     const float deviation =
         kDeviation *
         (start == Start::scaled_normal ? static_cast<float>(output_deviation_scale) : 1.0F);
-    const bool drawn = start == Start::normal || start == Start::scaled_normal;
-    auto element = static_cast<std::uint64_t>(first);
-    for (float& value : values) {
-      value = start == Start::ones ? 1.0F : 0.0F;
-      if (drawn) value = deviation * random_normal(stream, element);
-      ++element;
+    if (start == Start::zeros || start == Start::ones) {
+      std::ranges::fill(values, start == Start::ones ? 1.0F : 0.0F);
+      return;
     }
+    random_normals(stream, static_cast<std::uint64_t>(first), values);
+    for (float& value : values) value *= deviation;
   };
 }
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "executor/data/random.h"
 #include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
@@ -116,20 +115,6 @@ TEST(BatchShare, ReadsTheSameSequencesWhateverTheNumberOfRanks) {
   std::vector<std::int64_t> expected;
   for (std::int64_t n = 0; n < position; ++n) expected.push_back(n);
   EXPECT_EQ(read, expected);
-}
-
-// Mean and deviation of 100,000 draws, four standard errors wide.
-TEST(RandomNormal, HasMeanZeroAndDeviationOne) {
-  double sum = 0;
-  double squares = 0;
-  constexpr int kDraws = 100'000;
-  for (int i = 0; i < kDraws; ++i) {
-    const double x = random_normal(5, static_cast<std::uint64_t>(i));
-    sum += x;
-    squares += x * x;
-  }
-  EXPECT_NEAR(sum / kDraws, 0, 4 / std::sqrt(kDraws));
-  EXPECT_NEAR(squares / kDraws, 1, 4 * std::sqrt(2.0 / kDraws));
 }
 
 }  // namespace
