@@ -185,7 +185,8 @@ OtherLayers other_layers(const StageMoment& moment, bool backward, const StagePa
     const std::int64_t all = parts.chunk_saved[static_cast<std::size_t>(moment.chunk)];
     saved.later = {1, all - own - moment.saved_before};
   }
-  if (backward) saved.left_behind = left_by_layers(parts, moment, *context.layout);
+  const bool leaves = context.rules->engine->gather == GatherBuffer::rate_limited;
+  if (backward && leaves) saved.left_behind = left_by_layers(parts, moment, *context.layout);
   saved.alike = {moment.alike_before, moment.layer->saved};
   saved.others = {1, moment.saved_before - saved.alike.bytes()};
   return saved;
