@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <cstddef>
 #include <functional>
 #include <numeric>
-#include <thread>
 
+#include "planner/search/search_threads.h"
 #include "simulator/clock/simulate.h"
 
 namespace shardwise::sim {
@@ -38,17 +39,13 @@ std::vector<Seconds> simulated_steps(std::span<const Plan> plans, int threads) {
   });
   std::vector<Seconds> steps(plans.size());
   std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
+  const auto work = [&](int) {
     for (std::size_t i = next++; i < order.size(); i = next++) {
       steps[order[i]] = simulated_step(plans[order[i]]);
     }
   };
-  const std::size_t cores = threads > 0 ? static_cast<std::size_t>(threads)
-                                        : std::max(1U, std::thread::hardware_concurrency());
-  std::vector<std::thread> others;
-  for (std::size_t t = 1; t < std::min(cores, plans.size()); ++t) others.emplace_back(work);
-  work();
-  for (std::thread& other : others) other.join();
+  const auto most = static_cast<int>(std::min(plans.size(), std::size_t{INT_MAX}));
+  in_parallel(std::min(thread_count(threads), most), work);
   return steps;
 }
 

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -12,10 +13,12 @@
 
 #include "cli/completion.h"
 #include "cli/configurations.h"
+#include "cli/memory_limit.h"
 #include "cli/unknown_words.h"
 #include "planner/command/command_line.h"
 #include "planner/command/command_words.h"
 #include "planner/command/unknown_words.h"
+#include "planner/files/process_memory.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/text/utf8.h"
 
@@ -69,6 +72,7 @@ void add_verbs(CLI::App& app, Run& run) {
   add_mfu(app, run);
   add_list(app, run);
   add_documents(app, run);
+  add_memory_limits(app);
 }
 
 ExitCode run_command(int argc, const char* const* argv) {
@@ -102,10 +106,15 @@ ExitCode run_command(int argc, const char* const* argv) {
         return refuse({fmt::format("{} behind -- belongs to nothing (see {} --help)",
                                    shown(unguarded(left.front())), spoken_name(app))});
       }
-      const Diagnostics problems = check_catalogue();
-      if (problems.empty()) return run();
-      fmt::print(stderr, "{}", to_string(problems));
-      return ExitCode::bad_input;
+      const Result<std::optional<Bytes>> limit = asked_memory_limit(app);
+      const Diagnostics problems = limit ? check_catalogue() : limit.problems();
+      if (!problems.empty()) {
+        fmt::print(stderr, "{}", to_string(problems));
+        return ExitCode::bad_input;
+      }
+      std::optional<BoundedMemory> bounded;
+      if (*limit) bounded.emplace(**limit, kMemoryLimitFlag);
+      return run();
     }
     return refuse({missing_verb(app)});
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -1,11 +1,13 @@
 #include "cli/memory_limit.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "planner/files/process_memory.h"
 #include "planner/question/flags.h"
 #include "planner/spec/text/number.h"
 
@@ -14,33 +16,33 @@ namespace {
 
 constexpr Bytes kMostMemory = 1024_GiB * 1024;
 constexpr std::int64_t kShare = 4;
-
-/// What this process may use of the machine.
-Bytes own_memory() {
-  const std::int64_t pages = ::sysconf(_SC_PHYS_PAGES);
-  const std::int64_t page = ::sysconf(_SC_PAGESIZE);
-  std::int64_t bytes = pages > 0 && page > 0 ? pages * page : kMostMemory.value();
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < static_cast<std::uint64_t>(bytes)) {
-    bytes = static_cast<std::int64_t>(limit.rlim_cur);
-  }
-  return Bytes(bytes);
-}
+/// Verbs that answer nothing, or start another program, which has limits of its own.
+constexpr std::array<std::string_view, 5> kWithout = {"run", "view", "list", "completion", "man"};
 
 }  // namespace
 
-void add_memory_limit(CLI::App& verb, std::string& text) {
-  verb.add_option("--memory-limit", text,
-                  "Memory of this machine that may be taken [a quarter of it]")
-      ->type_name("SIZE");
+void add_memory_limits(CLI::App& app) {
+  for (CLI::App* const verb : app.get_subcommands({})) {
+    if (std::ranges::find(kWithout, verb->get_name()) != kWithout.end()) continue;
+    verb->add_option_function<std::string>(
+            kMemoryLimitFlag, [](const std::string&) {},
+            "Memory of this machine that may be taken [a quarter of it]")
+        ->type_name("SIZE");
+  }
 }
 
-Result<Bytes> read_memory_limit(const std::string& text) {
-  if (text.empty()) return Bytes(own_memory().value() / kShare);
+Result<std::optional<Bytes>> asked_memory_limit(const CLI::App& app) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  const CLI::Option* const flag =
+      verbs.empty() ? nullptr : verbs.front()->get_option_no_throw(kMemoryLimitFlag);
+  if (flag == nullptr) return std::optional<Bytes>();
+  if (flag->count() == 0) return std::optional(Bytes(process_memory().bytes.value() / kShare));
   Bytes limit{0};
-  const std::string problem = read_size(text, 1_GiB, 1_MiB, kMostMemory, limit);
-  if (!problem.empty()) return wrong_flag("--memory-limit", problem, "a number alone counts GiB");
-  return limit;
+  const std::string problem = read_size(flag->as<std::string>(), 1_GiB, 1_MiB, kMostMemory, limit);
+  if (!problem.empty()) {
+    return wrong_flag(kMemoryLimitFlag, problem, "a number alone counts GiB");
+  }
+  return std::optional(limit);
 }
 
 }  // namespace shardwise::cli

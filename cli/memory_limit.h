@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <optional>
 
 #include "planner/spec/text/diagnostic.h"
 #include "planner/spec/text/units.h"
@@ -11,11 +11,14 @@ class App;
 
 namespace shardwise::cli {
 
-/// Adds --memory-limit. \param text  takes it as given
-void add_memory_limit(CLI::App& verb, std::string& text);
+inline constexpr const char* kMemoryLimitFlag = "--memory-limit";
 
-/// What a question may take of this machine's memory. Without a text that is a quarter of what the
-/// machine has, or of what ulimit -v leaves this process where that is less.
-Result<Bytes> read_memory_limit(const std::string& text);
+/// Gives --memory-limit to every verb that answers a question itself. After the verbs are added.
+void add_memory_limits(CLI::App& app);
+
+/// What the question of `app`'s verb may take of this machine's memory: the flag's value, else a
+/// quarter of what this process may use (process_memory()). Nothing for a verb without the flag.
+/// \pre parsed
+Result<std::optional<Bytes>> asked_memory_limit(const CLI::App& app);
 
 }  // namespace shardwise::cli

@@ -18,7 +18,6 @@
 #include "cli/closed_form_text.h"
 #include "cli/growth_text.h"
 #include "cli/job_flags.h"
-#include "cli/memory_limit.h"
 #include "cli/noise_flags.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
@@ -35,6 +34,7 @@
 #include "planner/command/command_line.h"
 #include "planner/command/number_flags.h"
 #include "planner/estimate/estimate.h"
+#include "planner/files/process_memory.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/refused_flags.h"
 #include "planner/search/cheapest_fix.h"
@@ -147,9 +147,7 @@ ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport est
 }
 
 ExitCode run_simulate(SimulateFlags& flags) {
-  const Result<Bytes> limit = read_memory_limit(flags.memory_limit);
-  if (!limit) return refuse(limit.problems());
-  flags.asked.memory_limit = *limit;
+  flags.asked.memory_limit = memory_bound().value_or(Bytes(0));
   flags.asked.traced = !flags.trace.empty();
   std::optional<sim::PlannedStep> read;
   if (takes_best(flags)) {
@@ -286,7 +284,6 @@ void add_simulate(CLI::App& app, Run& run) {
     verb->get_option("--growth")->excludes(size);
   }
   verb->add_flag("--ignore-memory", flags->ignore_memory, "Simulate a layout that does not fit");
-  add_memory_limit(*verb, flags->memory_limit);
   CLI::Option* explain =
       verb->add_flag("--explain", flags->explain, "Print the assumptions and their sources");
   for (const char* other : {"--import", "--versus", "--growth"}) {

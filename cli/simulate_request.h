@@ -21,7 +21,6 @@ struct SimulateFlags {
   std::string versus;
   std::int64_t growth = 0;
   bool ignore_memory = false;
-  std::string memory_limit;  // of this machine, with its unit, or in GiB; empty: the usual one
   bool explain = false;
   ScreenFlags screen;
 };

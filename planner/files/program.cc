@@ -19,6 +19,7 @@
 #include <string>
 #include <system_error>
 
+#include "planner/files/process_memory.h"
 #include "planner/spec/text/utf8.h"
 
 namespace shardwise {
@@ -82,7 +83,7 @@ int run_program(std::string_view name, const std::function<int()>& body) {
     failure = broken.what();
     reason = broken.code().value();
   } catch (const std::bad_alloc&) {
-    failure = "the system gives this process no more memory (what is free, or ulimit -v)";
+    failure = out_of_memory();
   } catch (const std::exception& broken) {
     failure = broken.what();
   }

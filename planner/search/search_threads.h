@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <exception>
+#include <mutex>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,13 +19,30 @@ inline int thread_count(int threads) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// Runs work(0) … work(threads - 1) on `threads` threads, the calling one among them.
+/// Runs work(0) … work(threads - 1) on `threads` threads, the calling one among them; fewer of them
+/// where the system starts no more threads, so that what they share out is done all the same.
+/// \throws what the first work to fail threw, once all have ended
 template <class Work>
 void in_parallel(int threads, Work work) {
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
-  work(0);
-  for (std::thread& other : others) other.join();
+  std::exception_ptr failed;
+  std::once_flag once;
+  const auto guarded = [&](int thread) {
+    try {
+      work(thread);
+    } catch (...) {
+      std::call_once(once, [&] { failed = std::current_exception(); });
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    try {
+      for (int t = 1; t < threads; ++t) others.emplace_back(guarded, t);
+    } catch (
+        const std::system_error&) {  // NOLINT(bugprone-empty-catch): those do it that are there
+    }
+    guarded(0);
+  }
+  if (failed) std::rethrow_exception(failed);
 }
 
 /// Indices 0 … count - 1, each given to one thread, until it is asked to stop.

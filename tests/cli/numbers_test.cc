@@ -119,7 +119,8 @@ TEST(Numbers, AreAskedForByTheFlagsThatWeKnow) {
     return names;
   };
   EXPECT_THAT(numbers("compare"),
-              testing::UnorderedElementsAre("--top", "--tolerance", "--memory-tolerance"));
+              testing::UnorderedElementsAre("--top", "--tolerance", "--memory-tolerance",
+                                            "--memory-limit"));
   EXPECT_THAT(numbers("size"), testing::IsSupersetOf({"--tokens", "--days", "--max-gpus", "--top",
                                                       "--mtbf-hours", "--sequence-length"}));
   EXPECT_THAT(numbers("simulate"), testing::IsSupersetOf({"--jitter", "--trials", "--growth",

@@ -1,5 +1,6 @@
 // Random command lines, each held to what must be true of every answer. The same seed asks the same
-// questions. ctest asks 300; `random_commands --trials 10000 --seed 7` is the long campaign.
+// questions. ctest asks 300; `random_commands --trials 10000 --seed 7` is the long campaign. With
+// --address-space, questions that take much memory are asked where there is little.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -11,6 +12,7 @@
 #include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -119,6 +121,37 @@ Trial run_trial(const Catalogue& catalogue, std::uint64_t seed) {
   return questioner.trial();
 }
 
+/// One large question where memory is little: an answer, a refusal, or the limit that it met.
+Trial run_bounded_trial(const Catalogue& catalogue, std::uint64_t seed) {
+  Questioner questioner;
+  Question question = draw_question(catalogue, seed);
+  if (seed % 3 == 0) question.job["sequence-length"] = "128";
+  if (seed % 5 == 0) question.job["kernels"] = "eager";
+  if (seed % 7 == 0) question.layout["micro-batch-size"] = "1";
+  std::vector<std::string> command;
+  if (seed % 4 == 0) {
+    question.layout.clear();
+    command = question.command("plan", {"--space=full", "--json"});
+  } else if (seed % 4 == 1) {
+    command = question.command(
+        "simulate", {"--json", "--ignore-memory", "--granularity=kernel", "--trials=20"});
+  } else if (seed % 4 == 2) {
+    command = question.command("simulate", {"--json", "--ignore-memory", "--all-ranks"});
+  } else {
+    question.layout.erase("zero-stage");
+    command = question.command("estimate", {"--json", "--explain"});
+  }
+  const Outcome outcome = shardwise(command);
+  ++questioner.trial().commands;
+  questioner.trial().legal = outcome.exit_code != 2;
+  Outcome judged = outcome;
+  const bool named = outcome.err.find("--memory-limit allows") != std::string::npos ||
+                     outcome.err.find("ulimit -v") != std::string::npos;
+  if (outcome.exit_code == 3 && named) judged.exit_code = 1;
+  questioner.blame(command, outcome_violations(judged));
+  return questioner.trial();
+}
+
 /// A command that takes more processor time than any of these questions needs is ended.
 void limit_commands() {
   constexpr rlim_t kSeconds = 120;
@@ -127,9 +160,17 @@ void limit_commands() {
     fmt::print("commands run without a limit of their time\n");
 }
 
-int run(std::int64_t trials, std::uint64_t seed, std::int64_t jobs) {
+/// As ulimit -v has it: this program and the commands.
+void limit_address_space(std::int64_t gib) {
+  const auto bytes = static_cast<rlim_t>(gib) << 30;
+  const rlimit limit{bytes, bytes};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) throw std::runtime_error("no limit of address space");
+}
+
+int run(std::int64_t trials, std::uint64_t seed, std::int64_t jobs, std::int64_t address_space) {
   const Catalogue catalogue = known_catalogue();
   limit_commands();
+  if (address_space > 0) limit_address_space(address_space);
   std::atomic<std::int64_t> next = 0;
   std::mutex printing;
   std::int64_t commands = 0;
@@ -140,7 +181,7 @@ int run(std::int64_t trials, std::uint64_t seed, std::int64_t jobs) {
       Trial trial;
       const std::uint64_t own = seed + static_cast<std::uint64_t>(i);
       try {
-        trial = run_trial(catalogue, own);
+        trial = address_space > 0 ? run_bounded_trial(catalogue, own) : run_trial(catalogue, own);
       } catch (const std::exception& problem) {
         trial.problems.push_back(fmt::format("an answer that cannot be read: {}", problem.what()));
       }
@@ -177,6 +218,8 @@ int main(int argc, char** argv) {
   app.add_option("--trials", trials, "Questions [300]");
   app.add_option("--seed", seed, "Seed of the first question; each next one has the next [1]");
   app.add_option("--jobs", jobs, "Questions at once [all cores]");
+  std::int64_t address_space = 0;
+  app.add_option("--address-space", address_space, "GiB that a command may have; 0: no limit [0]");
   CLI11_PARSE(app, argc, argv);
-  return shardwise::cli::run(trials, seed, jobs);
+  return shardwise::cli::run(trials, seed, jobs, address_space);
 }
