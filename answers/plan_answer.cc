@@ -225,15 +225,18 @@ NothingFits nothing_fits(const PlanQuestion& q, const PlanAnswer& answer, std::v
   for (const EngineAnswer& each : answer.engines) {
     if (each.refused.empty()) request.engines.push_back(each.engine);
   }
-  const std::optional<Relief> relief = cheapest_relief(request, [&](const std::string& what) {
+  const auto trying = [&](const std::string& what) {
     if (say) say("trying " + what);
-  });
-  if (relief) {
+  };
+  const auto way = [&](const std::optional<Relief>& relief) -> std::optional<WayOut> {
+    if (!relief) return std::nullopt;
     const EngineProfile* const engine =
         request.engines.size() > 1 ? request.engines[static_cast<std::size_t>(relief->best.engine)]
                                    : nullptr;
-    nothing.way_out = WayOut{*relief, engine};
-  }
+    return WayOut{*relief, engine};
+  };
+  nothing.way_out = way(cheapest_relief(request, trying));
+  nothing.more_gpus = way(fewest_gpus(request, trying));
   return nothing;
 }
 

@@ -49,9 +49,10 @@ struct WayOut {
 
 /// What to say when no layout fits.
 struct NothingFits {
-  std::vector<PlanRow> nearest;   // one: the best at risk, or else the smallest
-  bool at_risk = false;           // its upper bound alone does not fit
-  std::optional<WayOut> way_out;  // the cheapest, by GPU time a step
+  std::vector<PlanRow> nearest;     // one: the best at risk, or else the smallest
+  bool at_risk = false;             // its upper bound alone does not fit
+  std::optional<WayOut> way_out;    // the cheapest, by GPU time a step
+  std::optional<WayOut> more_gpus;  // the fewest on which a layout fits
 };
 
 /// What was found on one count of GPUs or several.

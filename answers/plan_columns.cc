@@ -155,7 +155,7 @@ PricedLayout priced(const PlanRow& row, std::size_t rank) {
 
 PricedLayout priced(const PlanRow& row, std::size_t rank, const PlanAnswer& answer) {
   PricedLayout made = priced(row, rank);
-  made.fit = fit_of(made.memory, made.upper, answer.usable);
+  made.fit = fit_of(row.candidate.cost, answer.usable);
   made.front = std::ranges::any_of(answer.front, [&](const PlanRow& each) {
     return each.cluster == row.cluster && each.engine == row.engine &&
            each.candidate.layout == row.candidate.layout;

@@ -95,16 +95,21 @@ std::string nothing_fits_words(const PlanAnswer& answer) {
                        format_bytes(cost.upper), format_bytes(answer.usable));
   }
   return fmt::format("Nothing fits: the smallest layout takes {} of {}, {} too much",
-                     format_bytes(cost.point), format_bytes(answer.usable),
-                     format_bytes(cost.point - answer.usable));
+                     format_bytes(cost.needed), format_bytes(answer.usable),
+                     format_bytes(cost.needed - answer.usable));
 }
 
 std::string way_out_words(const NothingFits& nothing) {
-  if (!nothing.way_out) return "no single change makes it fit";
-  const WayOut& way = *nothing.way_out;
-  std::string text = to_string(way.relief);
-  if (way.engine != nullptr) text += fmt::format(", engine {}", way.engine->name);
-  return text;
+  const auto words = [](const WayOut& way) {
+    std::string text = to_string(way.relief);
+    if (way.engine != nullptr) text += fmt::format(", engine {}", way.engine->name);
+    return text;
+  };
+  std::string text = nothing.way_out ? words(*nothing.way_out) : "";
+  if (nothing.more_gpus) {
+    text += (text.empty() ? "" : "; or the fewest GPUs, ") + words(*nothing.more_gpus);
+  }
+  return text.empty() ? "no single change makes it fit, nor more GPUs" : text;
 }
 
 std::string why_not_words(const WhyNot& answer, const FieldValues& values) {
@@ -114,7 +119,7 @@ std::string why_not_words(const WhyNot& answer, const FieldValues& values) {
       return "Not valid";
     case WhyNot::Answer::does_not_fit: {
       const Verdict& v = answer.other.verdict;
-      const Bytes takes = v.point > v.usable ? v.point : v.upper;
+      const Bytes takes = v.needed > v.usable ? v.needed : v.upper;
       return fmt::format("With {} none of {} layouts fits; the smallest is {} over", asked,
                          format_count(answer.layouts), format_bytes(takes - v.usable));
     }

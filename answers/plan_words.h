@@ -35,7 +35,8 @@ std::string refusal_words(const EngineAnswer& engine);
 
 /// How far from fitting the nearest layout is. \pre answer.best is empty
 std::string nothing_fits_words(const PlanAnswer& answer);
-/// "--gpus 128: 61.2 GiB, 1.32 s a step", or that no single change makes a layout fit.
+/// "--open offload_optimizer: 61.2 GiB, 1.32 s a step; or the fewest GPUs, --gpus 24: …", or that
+/// neither helps.
 std::string way_out_words(const NothingFits& nothing);
 
 /// "With tp 4 the best of 12 layouts that fit is 0.2 s (3.1 %) slower"; "Not valid" as a change of

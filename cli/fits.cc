@@ -14,7 +14,7 @@
 #include "planner/model/parameter_words.h"
 #include "planner/question/asked_fits.h"
 #include "planner/spec/json/json_writer.h"
-#include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/report/report_names.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
@@ -27,11 +27,7 @@ struct FitsFlags {
   bool json = false;
 };
 
-const StageMemory& fullest(const StepReport& report) {
-  return report.stages[static_cast<std::size_t>(report.verdict.worst_stage)];
-}
-
-/// "Fits 79.2 GiB: allocated 25.1 (PyTorch), reserved 27.0, nvidia-smi 28.4 (at most 31.2)".
+/// "Fits 79.2 GiB: allocated 25.1 (PyTorch), reserved 27.0, nvidia-smi 28.4".
 std::string numbers_text(const StepReport& report, bool colour) {
   const Verdict& verdict = report.verdict;
   const bool fits = verdict.fit == Fit::fits;
@@ -41,7 +37,7 @@ std::string numbers_text(const StepReport& report, bool colour) {
   const Tone tone = fits                               ? Tone::good
                     : verdict.fit == Fit::does_not_fit ? Tone::bad
                                                        : Tone::warning;
-  const StageMemory& stage = fullest(report);
+  const MemoryNumbers numbers = memory_numbers(report);
   const auto gib = [](Bytes bytes) {
     std::string text = format_bytes(bytes);
     if (text.ends_with(" GiB")) text.resize(text.size() - 4);
@@ -49,61 +45,63 @@ std::string numbers_text(const StepReport& report, bool colour) {
   };
   return paint(fmt::format("{} {}", words, format_bytes(verdict.usable)), tone, colour) +
          fmt::format(": allocated {} (PyTorch), reserved {}, nvidia-smi {}\n",
-                     gib(stage.peak_allocated()), gib(stage.peak_reserved()),
-                     gib(stage.peak_total())) +
-         fmt::format("GiB of the fullest GPU, highest in its {}; nvidia-smi at most {}\n",
-                     label_of(stage.peak_phase()), gib(verdict.upper));
+                     gib(numbers.allocated), gib(numbers.reserved), gib(numbers.nvidia_smi)) +
+         wrap(fmt::format("GiB of the fullest GPU, nvidia-smi at most {}; {}", gib(verdict.upper),
+                          ends_words(report)),
+              kTextWidth, 2) +
+         "\n";
 }
 
-std::string change_text(const FitsAnswer& answer, bool colour) {
-  if (answer.estimate.report.verdict.fit == Fit::fits) return "";
-  const std::string change = answer.change.empty()
+std::string change_text(const Verdict& verdict, bool colour) {
+  if (verdict.fit == Fit::fits) return "";
+  const std::string change = verdict.cheapest_fix.empty()
                                  ? "no three changes make it fit, nor 256 times the GPUs"
-                                 : answer.change;
+                                 : verdict.cheapest_fix;
   return paint(wrap("Change first: " + change, kTextWidth, 2), Tone::strong, colour) + "\n";
 }
 
-std::string fits_json(const FitsAnswer& answer) {
-  const StepReport& report = answer.estimate.report;
-  const StageMemory& stage = fullest(report);
+std::string fits_json(const EstimateAnswer& answer) {
+  const StepReport& report = answer.report;
+  const MemoryNumbers numbers = memory_numbers(report);
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.fits/1");
   json.member("model", report.model);
   json.member("cluster", report.cluster);
-  json.member("gpu", answer.estimate.subject.cluster.gpu.name);
+  json.member("gpu", answer.subject.cluster.gpu.name);
   json.member("gpus", report.layout.world());
   json.member("engine", report.engine);
   json.member("fit", name_of(report.verdict.fit));
   json.member("usable_bytes", report.verdict.usable.value());
-  json.member("allocated_bytes", stage.peak_allocated().value());
-  json.member("reserved_bytes", stage.peak_reserved().value());
-  json.member("nvidia_smi_bytes", stage.peak_total().value());
+  json.member("allocated_bytes", numbers.allocated.value());
+  json.member("reserved_bytes", numbers.reserved.value());
+  json.member("nvidia_smi_bytes", numbers.nvidia_smi.value());
   json.member("nvidia_smi_upper_bytes", report.verdict.upper.value());
-  json.member("phase", name_of(stage.peak_phase()));
-  if (answer.change.empty()) {
+  json.member("needed_bytes", report.verdict.needed.value());
+  json.member("phase", name_of(numbers.ends_in));
+  if (report.verdict.cheapest_fix.empty()) {
     json.null_member("change");
   } else {
-    json.member("change", answer.change);
+    json.member("change", report.verdict.cheapest_fix);
   }
   json.begin_array("assumptions");
-  for (const Assumption& each : answer.estimate.said) json.element(each.text);
+  for (const Assumption& each : answer.said) json.element(each.text);
   json.end_array();
   json.end_object();
   return json.text();
 }
 
 ExitCode run_fits(const FitsFlags& flags) {
-  const Result<FitsAnswer> answer = answer_fits(flags.asked);
+  const Result<EstimateAnswer> answer = answer_fits(flags.asked);
   if (!answer) return refuse(answer.problems());
-  const StepReport& report = answer->estimate.report;
+  const StepReport& report = answer->report;
   if (flags.json) {
     fmt::print("{}", fits_json(*answer));
   } else {
     const bool colour = wants_colour();
-    fmt::print("{}{}{}{}", numbers_text(report, colour), change_text(*answer, colour),
-               layout_text(report, colour, parameters_words(answer->estimate.subject.model)),
-               assumed_text(answer->estimate.said, colour));
+    fmt::print("{}{}{}{}", numbers_text(report, colour), change_text(report.verdict, colour),
+               layout_text(report, colour, parameters_words(answer->subject.model)),
+               assumed_text(answer->said, colour));
   }
   return report.verdict.fit == Fit::does_not_fit ? ExitCode::nothing_fits : ExitCode::done;
 }

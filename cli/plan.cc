@@ -74,7 +74,8 @@ std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
                                          only_front ? kFrontRows : answer.front.size(), colour));
   }
   if (flags.explain) text += fmt::format("{}", rules_text(answer, colour));
-  text += fmt::format("\n{}", verdict_text(report, colour));
+  const bool tight = !whole && first_rows == kFewestRows;
+  text += fmt::format("{}{}", tight ? "" : "\n", verdict_text(report, colour, !whole));
   if (whole) {
     text += fmt::format("{}{}{}", memory_text(report, colour), time_text(estimated, colour),
                         rates_text(report, origin, colour));
@@ -135,6 +136,7 @@ ExitCode run_plan(const PlanFlags& flags) {
   StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout,
                                flags.explain ? Detail::explained : Detail::numbers);
   report.verdict.usable = answer.usable;
+  report.verdict.fit = fit_of(report.verdict, answer.usable);
   if (!flags.output.empty()) write_file(flags.output, to_json(plan));
   if (flags.screen.json) {
     fmt::print("{}", plan_json(q, answer, &report));

@@ -20,6 +20,7 @@ void write_row(JsonWriter& json, const sim::PlanRow& row) {
   }
   json.member("memory_bytes", row.candidate.cost.point.value());
   json.member("memory_upper_bytes", row.candidate.cost.upper.value());
+  json.member("memory_needed_bytes", row.candidate.cost.needed.value());
   json.member("mfu", row.mfu);
   json.member("tokens_per_s", row.tokens_per_s);
   if (row.dollars_per_1e9_tokens > 0) {
@@ -147,6 +148,7 @@ void write_layout_report(JsonWriter& json, std::string_view key, const StepRepor
   json.member("step_time_s", report.step_time.value());
   json.member("memory_bytes", report.verdict.point.value());
   json.member("memory_upper_bytes", report.verdict.upper.value());
+  json.member("memory_needed_bytes", report.verdict.needed.value());
   json.member("usable_bytes", report.verdict.usable.value());
   json.begin_object("layout");
   write_fields(json, report.layout);
@@ -218,7 +220,7 @@ std::string plan_json(const sim::PlanQuestion& question, const sim::PlanAnswer& 
     json.end_object();
   } else {
     write_rows(json, "smallest", answer.nothing.nearest);
-    if (answer.nothing.way_out) {
+    if (answer.nothing.way_out || answer.nothing.more_gpus) {
       json.member("cheapest_change", sim::way_out_words(answer.nothing));
     } else {
       json.null_member("cheapest_change");

@@ -9,6 +9,7 @@
 #include "cli/summary_text.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/report/report_fields.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
@@ -55,11 +56,45 @@ std::string products_text(const StepReport& report, GemmBasis basis, bool colour
   return any ? table.text(colour, 2) : "";
 }
 
+/// "allocated 62.4 GiB (PyTorch), reserved 66.4, nvidia-smi 68.8; a pass needs 66.0".
+std::string memory_numbers_text(const StepReport& report, bool brief, bool colour) {
+  if (report.stages.empty()) return "";
+  const MemoryNumbers numbers = memory_numbers(report);
+  const std::string nvidia_smi = format_bytes(numbers.nvidia_smi);
+  // One unit is enough where all have it.
+  const std::string unit = nvidia_smi.substr(nvidia_smi.find(' '));
+  const auto amount = [&](Bytes bytes) {
+    std::string text = format_bytes(bytes);
+    if (brief && text.ends_with(unit)) text.resize(text.size() - unit.size());
+    return text;
+  };
+  const std::string ends = brief ? fmt::format("{} needs {}", brief_words_of(numbers.ends_in),
+                                               amount(report.verdict.needed))
+                                 : ends_words(report);
+  return paint(wrap(fmt::format("allocated {} (PyTorch), reserved {}, nvidia-smi {}; {}",
+                                format_bytes(numbers.allocated), amount(numbers.reserved),
+                                amount(numbers.nvidia_smi), ends),
+                    kTextWidth, 2),
+               Tone::plain, colour) +
+         "\n";
+}
+
 }  // namespace
 
-std::string verdict_text(const StepReport& report, bool colour) {
+std::string ends_words(const StepReport& report) {
+  return fmt::format("a run ends without {} (allocated, context, communicators), in {}",
+                     format_bytes(report.verdict.needed), words_of(memory_numbers(report).ends_in));
+}
+
+std::string verdict_text(const StepReport& report, bool colour, bool brief) {
   const Verdict& v = report.verdict;
   std::string text = paint(sim::verdict_words(report), sim::tone_of(v.fit), colour) + "\n";
+  text += memory_numbers_text(report, brief, colour);
+  if (v.host > Bytes(0)) {
+    text += fmt::format("in the memory of a host: {} of {}, offloaded by its GPUs\n",
+                        format_bytes(v.host),
+                        v.host_usable > Bytes(0) ? format_bytes(v.host_usable) : "unknown size");
+  }
   if (v.fit == Fit::does_not_fit) {
     text += "With enough memory: " + format_seconds(report.step_time) + " a step\n";
   }

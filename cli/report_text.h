@@ -9,8 +9,12 @@ namespace shardwise::cli {
 
 /// The pieces of a report as people read them in 80 columns; each ends with a newline.
 
-/// One line: does it fit, how full, how long a step. Then what would make it fit, if anything.
-std::string verdict_text(const StepReport& report, bool colour);
+/// "a run ends without 64.2 GiB (allocated, context, communicators), in the optimizer step".
+std::string ends_words(const StepReport& report);
+/// Does it fit, how full, how long a step; allocated, reserved, nvidia-smi, and what ends a run.
+/// Then what would make it fit, if anything.
+/// \param brief  in one line, where there is little room
+std::string verdict_text(const StepReport& report, bool colour, bool brief = false);
 /// One line: model with `parameters` in words, engine, degrees, batch.
 std::string layout_text(const StepReport& report, bool colour, const std::string& parameters = "");
 /// GiB by category and phase of the fullest stage; allocated, reserved, nvidia-smi below.

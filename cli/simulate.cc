@@ -36,8 +36,8 @@
 #include "planner/estimate/estimate.h"
 #include "planner/files/process_memory.h"
 #include "planner/model/parameter_words.h"
+#include "planner/question/advice.h"
 #include "planner/question/refused_flags.h"
-#include "planner/search/cheapest_fix.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/plan/plan_fields.h"
 #include "planner/spec/report/report_json.h"
@@ -133,8 +133,8 @@ Result<std::optional<sim::PlannedStep>> best_plan(const SimulateFlags& flags) {
 
 /// A layout that does not fit is not simulated: says so, with the cheapest change.
 ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport estimated) {
-  const StepReport report =
-      with_fix(std::move(estimated), plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  const StepReport report = with_advice(std::move(estimated), plan.model, plan.cluster, plan.job,
+                                        plan.engine, plan.layout);
   if (flags.screen.json) {
     fmt::print("{}", report_json(report, reported_parameters(plan.model)));
     return ExitCode::nothing_fits;

@@ -44,7 +44,7 @@ std::string fit_text(const Verdict& verdict) {
     case Fit::at_risk:
       return "at risk";
     case Fit::does_not_fit:
-      return format_bytes(verdict.point - verdict.usable) + " too much";
+      return format_bytes(verdict.over()) + " too much";
   }
   return "";
 }

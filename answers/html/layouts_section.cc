@@ -19,8 +19,7 @@ PlanRow row_of_plan(const PageContent& page) {
   const StepReport& report = page.report();
   PlanRow row;
   row.candidate.layout = page.plan->layout;
-  row.candidate.cost = {page.estimate->verdict.point, page.estimate->verdict.upper,
-                        page.estimate->step_time};
+  row.candidate.cost = {page.estimate->verdict, page.estimate->step_time};
   row.cluster = &page.question->clusters.front();
   row.engine = page.plan->engine.name;
   row.simulated = report.step_time;

@@ -11,9 +11,9 @@
 #include "answers/question_of_plan.h"
 #include "planner/estimate/estimate.h"
 #include "planner/lowering/lower.h"
+#include "planner/question/advice.h"
 #include "planner/question/flags.h"
 #include "planner/question/subject.h"
-#include "planner/search/cheapest_fix.h"
 #include "simulator/clock/simulate.h"
 
 namespace shardwise::sim {
@@ -24,7 +24,8 @@ StepReport explained(const Plan& plan) {
   StepReport report =
       estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, Detail::explained);
   if (report.verdict.fit != Fit::does_not_fit) return report;
-  return with_fix(std::move(report), plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  return with_advice(std::move(report), plan.model, plan.cluster, plan.job, plan.engine,
+                     plan.layout);
 }
 
 /// What is predicted of the plan by the step-time model and by its simulation, found beside what

@@ -157,7 +157,7 @@ StepReport measured_report(const Plan& plan, std::span<const RankRecord> ranks) 
   report.assumptions.clear();
   report.stages = {held.memory};
   report.verdict.point = report.stages.front().peak_total();
-  report.verdict.upper = report.verdict.point;
+  report.verdict.upper = report.verdict.needed = report.verdict.point;
   report.verdict.worst_phase = report.stages.front().peak_phase();
   report.stage_upper = {report.verdict.upper};
   StepTimeline timeline;

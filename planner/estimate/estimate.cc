@@ -118,15 +118,11 @@ void fill_checkpoint(StepReport& report, const ModelSpec& model, const ClusterSp
 
 }  // namespace
 
-Fit fit_of(Bytes point, Bytes upper, Bytes usable) {
-  return upper <= usable ? Fit::fits : point <= usable ? Fit::at_risk : Fit::does_not_fit;
-}
-
 Evaluation evaluate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                     const EngineProfile& engine, const Layout& layout) {
   const Built b = build(model, cluster, job, engine, layout);
-  const Verdict memory = step_memory(model, cluster, job, layout, b.memory).verdict;
-  return {memory.point, memory.upper, step_time(b.stage_times, leaf_context(b, layout)).total()};
+  const MemoryPeaks memory = step_memory(model, cluster, job, layout, b.memory).verdict;
+  return {memory, step_time(b.stage_times, leaf_context(b, layout)).total()};
 }
 
 Seconds input_exposed(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,

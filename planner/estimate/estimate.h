@@ -14,9 +14,7 @@
 namespace shardwise {
 
 /// The answer of a search for one layout.
-struct Evaluation {
-  Bytes point;  // peak of the worst stage, as nvidia-smi would show it
-  Bytes upper;  // its upper bound
+struct Evaluation : MemoryPeaks {
   Seconds step_time;
 };
 
@@ -24,9 +22,6 @@ struct Evaluation {
 /// equal. \pre check_layout has no diagnostics
 Evaluation evaluate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                     const EngineProfile& engine, const Layout& layout);
-
-/// Of a layout's memory in what it may use.
-Fit fit_of(Bytes point, Bytes upper, Bytes usable);
 
 /// Of estimate(): what a step waits for its batch. Faster where that clearly takes less than what
 /// a stage computes. \pre check_layout has no diagnostics

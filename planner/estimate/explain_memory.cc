@@ -138,15 +138,28 @@ class MemoryExplainer {
   void slack() {
     const RuntimeMemory& r = m_.rules.runtime;
     if (ledger_[allocator_slack] == 0) return;
+    const bool whole = r.slack_whole_share > 0 &&
+                       (m_.layout.zero_stage == 0 || m_.layout.dp_shard * m_.layout.cp == 1);
+    if (whole) {
+      line(name_of(allocator_slack), "share x allocated, in segments of 2 MiB",
+           fmt::format("{} x {} = {}", r.slack_whole_share,
+                       format_count(ledger_.allocated().value()),
+                       result_text(ledger_[allocator_slack])),
+           source_of(allocator_slack));
+      return;
+    }
     const std::int64_t states =
         ledger_[weights] + ledger_[main_weights] + ledger_[gradients] + ledger_[optimizer_moments];
     line(name_of(allocator_slack),
-         "bytes + share x allocated + share x states, between least and most of allocated, in "
-         "segments of 2 MiB",
-         fmt::format("{} + {} x {} + {} x {}, between {} and {} = {}", format_count(r.slack_bytes),
-                     r.slack_share, format_count(ledger_.allocated().value()), r.slack_states_share,
-                     format_count(states), r.slack_least_share, r.slack_most_share,
-                     result_text(ledger_[allocator_slack])),
+         "bytes + share x allocated + share x states, between least and most of allocated, at "
+         "most so many bytes, in segments of 2 MiB",
+         fmt::format(
+             "{} + {} x {} + {} x {}, between {} and {}{} = {}", format_count(r.slack_bytes),
+             r.slack_share, format_count(ledger_.allocated().value()), r.slack_states_share,
+             format_count(states), r.slack_least_share, r.slack_most_share,
+             r.slack_most_bytes > 0 ? fmt::format(", at most {}", format_count(r.slack_most_bytes))
+                                    : "",
+             result_text(ledger_[allocator_slack])),
          source_of(allocator_slack));
   }
 

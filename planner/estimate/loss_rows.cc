@@ -29,7 +29,7 @@ JobSpec decided_job(const ModelSpec& model, const ClusterSpec& cluster, const Jo
     JobSpec tried = decided;
     tried.loss_chunk_rows = rows;
     const Evaluation cost = evaluate(model, cluster, tried, engine, layout);
-    const bool fits = cost.upper <= usable;
+    const bool fits = fit_of(cost, usable) == Fit::fits;
     // Of those that fit the fastest, of others the smallest; of equal ones the fewest rows.
     const Rank rank = {!fits, fits ? Bytes(0) : cost.upper, cost.step_time};
     if (best && *best <= rank) continue;

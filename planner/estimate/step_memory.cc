@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "planner/cost/memory/host_memory.h"
 #include "planner/estimate/estimate.h"
 
 namespace shardwise {
@@ -10,7 +11,7 @@ namespace shardwise {
 MemoryCosts memory_costs(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                          const EngineProfile& engine, const Layout& layout) {
   return {assign_stages(model, layout), layer_memories(model, job, engine, layout),
-          memory_rules_on(cluster.gpu, model, job, engine),
+          with_hosts(memory_rules_on(cluster.gpu, model, job, engine), cluster),
           job.microbatches(layout.dp(), layout.micro_batch_size)};
 }
 
@@ -26,16 +27,19 @@ StepMemory step_memory(const ModelSpec& model, const ClusterSpec& cluster, const
                                   costs.num_microbatches};
     const StageMemory memory = stage_memory(parts, context);
     const Bytes upper = memory.peak_total() + memory_doubt(memory, parts, context).total();
-    v.upper = std::max(v.upper, upper);
     if (s == 0 || memory.peak_total() > v.point) {
-      v.point = memory.peak_total();
       v.worst_stage = static_cast<int>(s);
       v.worst_phase = memory.peak_phase();
     }
+    const std::int64_t on_host = host_bytes(parts, context);
+    v.host = std::max(v.host, Bytes(on_host * costs.rules.ranks_of_host));
+    v.join({needed_memory(memory, costs.rules), memory.peak_total(), upper,
+            host_lacks(on_host, costs.rules)});
     step.stages.push_back(memory);
     step.upper.push_back(upper);
   }
-  v.fit = fit_of(v.point, v.upper, v.usable);
+  v.host_usable = Bytes(costs.rules.host_bytes);
+  v.fit = fit_of(v, v.usable);
   return step;
 }
 

@@ -88,7 +88,7 @@ void PlanComparison::add_if_faster(const Plan& changed, const About& about) {
   if (!check_plan(changed).empty() || !can_be_told(changed)) return;
   const Evaluation other = evaluation_of(changed);
   const Bytes usable = usable_memory(plan_.cluster, plan_.job, Bytes(0));
-  if (fit_of(other.point, other.upper, usable) != Fit::fits) return;
+  if (fit_of(other, usable) != Fit::fits) return;
   const double saved = 1 - other.step_time / own_.step_time;
   if (saved < kWorthSaying) return;
   About found = about;

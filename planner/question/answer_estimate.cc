@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "planner/question/advice.h"
 #include "planner/question/correction.h"
 #include "planner/question/idle_flags.h"
 #include "planner/question/refused_flags.h"
-#include "planner/search/cheapest_fix.h"
 #include "planner/spec/report/report_json.h"
 
 namespace shardwise {
@@ -34,8 +34,8 @@ Result<EstimateAnswer> answer_estimate(const AskedEstimate& asked) {
       estimate(subject.model, subject.cluster, subject.job, subject.engine, *layout, asked.detail);
   const std::vector<Assumption> idle = idle_flags_assumption(asked.job, asked.layout, report);
   if (report.verdict.fit != Fit::fits) {
-    report = with_fix(std::move(report), subject.model, subject.cluster, subject.job,
-                      subject.engine, *layout);
+    report = with_advice(std::move(report), subject.model, subject.cluster, subject.job,
+                         subject.engine, *layout);
   }
   if (!asked.anchor.empty()) {
     const Result<StepReport> measured = read_report(asked.anchor);

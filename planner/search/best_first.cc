@@ -80,18 +80,18 @@ class ListsBounds final : public LayoutVisitor {
     return known == KnownFits::Fits::no && !known_.fits() ? KnownFits::Fits::unknown : known;
   }
   bool may_matter(const MemoryPrice& least, std::int64_t /*first*/, std::int64_t orders) override {
-    if (least.upper <= usable_) return true;
+    if (fit_of(least, usable_) == Fit::fits) return true;
     fit(first_) = KnownFits::Fits::no;
-    list_others(least.point, orders);
+    list_others(least, orders);
     return false;
   }
   Seconds memory(const Layout&, const MemoryPrice& price, Seconds, std::int64_t orders) override {
-    if (price.upper <= usable_) {
+    if (fit_of(price, usable_) == Fit::fits) {
       fit(first_) = KnownFits::Fits::yes;
       return known_.limit();
     }
     fit(first_) = KnownFits::Fits::no;
-    list_others(price.point, orders);
+    list_others(price, orders);
     return Seconds(-1);
   }
   void bound(const Layout&, const MemoryPrice&, Seconds least, std::int64_t index) override {
@@ -105,8 +105,11 @@ class ListsBounds final : public LayoutVisitor {
 
  private:
   KnownFits::Fits& fit(std::int64_t first) { return (*fits_)[static_cast<std::size_t>(first)]; }
-  void list_others(Bytes least, std::int64_t orders) {
+  void list_others(const MemoryPrice& price, std::int64_t orders) {
     if (known_.fits()) return;
+    // All that may be at risk come before those that are not.
+    const bool fits = fit_of(price, usable_) != Fit::does_not_fit;
+    const Bytes least = fits ? std::min(price.point, usable_) : price.point;
     for (std::int64_t o = 0; o < orders; ++o) others.push_back({first_index_ + first_ + o, least});
   }
 

@@ -32,7 +32,7 @@ struct BestLayout {
   bool stopped = false;               // nothing else is set
 
   /// Without a report: memory that the smallest layout lacks.
-  Bytes lacks() const { return smallest ? smallest->cost.point - usable : Bytes(0); }
+  Bytes lacks() const { return smallest ? smallest->cost.needed - usable : Bytes(0); }
 };
 
 /// Found by search(), which times only layouts that may become the best.

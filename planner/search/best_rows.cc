@@ -7,7 +7,7 @@ namespace shardwise {
 
 void BestRows::offer(std::uint32_t row, Seconds step_time) {
   Candidate candidate;
-  candidate.cost = {all_.point[row], all_.upper[row], step_time};
+  candidate.cost = {all_.peaks(row), step_time};
   candidate.index = row;
   const std::lock_guard lock(mutex_);
   front_.offer(candidate);

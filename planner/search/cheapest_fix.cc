@@ -17,18 +17,10 @@ std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& clust
   };
   for (const LayoutChange& change : single_changes(model, cluster, job, engine, layout)) {
     const Fix fix = {change, evaluate(model, cluster, job, engine, change.layout)};
-    if (fix.cost.upper > usable) continue;
+    if (fit_of(fix.cost, usable) != Fit::fits) continue;
     if (!best || each_sequence(fix) < each_sequence(*best)) best = fix;
   }
   return best;
-}
-
-StepReport with_fix(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,
-                    const JobSpec& job, const EngineProfile& engine, const Layout& layout) {
-  const std::optional<Fix> fix =
-      cheapest_fix(model, cluster, job, engine, layout, report.verdict.usable);
-  if (fix) report.verdict.cheapest_fix = to_string(*fix);
-  return report;
 }
 
 std::string to_string(const Fix& fix) {

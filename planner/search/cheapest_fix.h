@@ -10,7 +10,6 @@
 #include "planner/spec/plan/job_spec.h"
 #include "planner/spec/plan/layout.h"
 #include "planner/spec/plan/model_spec.h"
-#include "planner/spec/report/report.h"
 
 namespace shardwise {
 
@@ -19,15 +18,11 @@ struct Fix {
   Evaluation cost;
 };
 
-/// Of the single changes after which the upper bound is at most `usable`, the one with the least
+/// Of the single changes after which it fits `usable`, the one with the least
 /// step time a sequence; nothing when none is enough. For a layout that fits, that is no question.
 std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& cluster,
                                 const JobSpec& job, const EngineProfile& engine,
                                 const Layout& layout, Bytes usable);
-
-/// A report whose verdict names it.
-StepReport with_fix(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,
-                    const JobSpec& job, const EngineProfile& engine, const Layout& layout);
 
 /// "--recompute=full: 61.2 GiB, 1.32 s a step".
 std::string to_string(const Fix& fix);

@@ -49,7 +49,7 @@ Evaluator::Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const J
       cluster_(cluster),
       job_(job),
       engine_(engine),
-      memory_rules_(memory_rules_on(cluster.gpu, model_, job_, engine)),
+      memory_rules_(with_hosts(memory_rules_on(cluster.gpu, model_, job_, engine), cluster)),
       time_rules_(time_rules(job, engine, cluster)),
       sums_microbatches_(kernels_of(job, engine) == Kernels::planned),
       memories_(model, memory_rules_),

@@ -16,7 +16,7 @@ auto cost_in(const Exploration& all) {
 }  // namespace
 
 Candidate Exploration::candidate(std::size_t row) const {
-  return {engine[row], layout[row], {point[row], upper[row], known_time(row)}, index[row]};
+  return {engine[row], layout[row], {peaks(row), known_time(row)}, index[row]};
 }
 
 Rows ranked_rows(const Exploration& all, Objective objective) {

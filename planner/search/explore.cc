@@ -163,8 +163,7 @@ void Explorer::resize_rows() {
   const std::size_t rows = all_.index.size();
   all_.engine.resize(rows);
   all_.layout.resize(rows);
-  all_.point.resize(rows);
-  all_.upper.resize(rows);
+  for (auto* peak : {&all_.needed, &all_.point, &all_.upper, &all_.host_lacks}) peak->resize(rows);
   all_.fit.resize(rows);
   all_.worst_stage.resize(rows);
   all_.least_time.resize(rows);

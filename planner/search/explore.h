@@ -21,8 +21,10 @@ struct Exploration {
   std::vector<std::int64_t> index;  // Candidate::index
   std::vector<std::int32_t> engine;
   LayoutColumns layout;
+  std::vector<Bytes> needed;  // MemoryPeaks
   std::vector<Bytes> point;
   std::vector<Bytes> upper;
+  std::vector<Bytes> host_lacks;
   std::vector<Fit> fit;
   std::vector<std::int32_t> worst_stage;
   std::vector<Seconds> least_time;  // a step takes no less
@@ -38,6 +40,9 @@ struct Exploration {
   bool stopped = false;
 
   std::size_t rows() const { return index.size(); }
+  MemoryPeaks peaks(std::size_t row) const {
+    return {needed[row], point[row], upper[row], host_lacks[row]};
+  }
   bool timed(std::size_t row) const { return !std::isnan(step_time[row].value()); }
   /// Of a step: exact, or what it takes at least.
   Seconds known_time(std::size_t row) const {

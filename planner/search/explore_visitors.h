@@ -19,7 +19,7 @@ namespace shardwise {
 /// Counts what becomes of layouts, as a search does that is not bounded.
 inline Fit count(SearchCounts& counts, const MemoryPrice& price, Bytes usable,
                  std::int64_t orders) {
-  const Fit fit = fit_of(price.point, price.upper, usable);
+  const Fit fit = fit_of(price, usable);
   (fit == Fit::fits      ? counts.ranked
    : fit == Fit::at_risk ? counts.at_risk
                          : counts.does_not_fit) += orders;
@@ -68,9 +68,11 @@ class PricesRows final : public LayoutVisitor {
     const std::size_t row = rows_.row(index);
     all_.engine[row] = engine_;
     all_.layout.set(row, layout);
+    all_.needed[row] = price.needed;
     all_.point[row] = price.point;
     all_.upper[row] = price.upper;
-    all_.fit[row] = fit_of(price.point, price.upper, all_.usable);
+    all_.host_lacks[row] = price.host_lacks;
+    all_.fit[row] = fit_of(price, all_.usable);
     all_.worst_stage[row] = price.worst_stage;
     all_.least_time[row] = least;
   }

@@ -78,7 +78,7 @@ Seconds Finder::time_limit() const {
 }
 
 bool Finder::may_matter(const MemoryPrice& least, std::int64_t /*first*/, std::int64_t orders) {
-  if (least.point <= usable_ || !fits()) return true;
+  if (fit_of(least, usable_) != Fit::does_not_fit || !fits()) return true;
   counts[static_cast<std::size_t>(candidate_.engine)].does_not_fit += orders;
   evaluated += orders;
   return false;
@@ -87,18 +87,19 @@ bool Finder::may_matter(const MemoryPrice& least, std::int64_t /*first*/, std::i
 Seconds Finder::memory(const Layout& layout, const MemoryPrice& price, Seconds floor,
                        std::int64_t orders) {
   if (priced_ != nullptr) {
-    return price.upper <= usable_ ? limit_for(price.point, layout) : kNever;
+    return fit_of(price, usable_) == Fit::fits ? limit_for(price.point, layout) : kNever;
   }
   SearchCounts& count = counts[static_cast<std::size_t>(candidate_.engine)];
   evaluated += orders;
-  if (price.upper <= usable_) {
+  const Fit fit = fit_of(price, usable_);
+  if (fit == Fit::fits) {
     const bool too_slow =
         bound_ != nullptr && floor > bound_->limit(price.point, candidate_.engine, layout);
     (too_slow ? count.too_slow : count.ranked) += orders;
     if (too_slow) return kNever;
     return limit_for(price.point, layout);
   }
-  const bool risks = price.point <= usable_;
+  const bool risks = fit == Fit::at_risk;
   (risks ? count.at_risk : count.does_not_fit) += orders;
   if (fits()) return kNever;
   // Whether it may be the smallest of all, and up to which time.
@@ -113,18 +114,19 @@ Seconds Finder::memory(const Layout& layout, const MemoryPrice& price, Seconds f
 void Finder::time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
                   std::int64_t index) {
   candidate_.layout = layout;
-  candidate_.cost = {price.point, price.upper, step_time};
+  candidate_.cost = {price, step_time};
   candidate_.index = first_index_ + index;
   offer(candidate_);
 }
 
 void Finder::offer(const Candidate& found) {
-  if (found.cost.upper <= usable_) {
+  const Fit fit = fit_of(found.cost, usable_);
+  if (fit == Fit::fits) {
     fitting_.offer(found);
     return;
   }
   if (!smallest_ || ranks_before(Objective::memory, found, *smallest_)) smallest_ = found;
-  if (found.cost.point <= usable_) risky_.offer(found);
+  if (fit == Fit::at_risk) risky_.offer(found);
 }
 
 void Finder::offer(const Finder& other) {

@@ -88,8 +88,7 @@ MemoryPrice MemoryPricer::least(const Layout& layout, std::size_t mesh, std::siz
     if (!pass) pass = least_pass_bytes(stage.parts, context);
     const StagePeaks peaks =
         least_peaks(states, *pass, {stage.workspace, communicating, block}, stage.parts, context);
-    price.point = std::max(price.point, peaks.point);
-    price.upper = std::max(price.upper, peaks.upper);
+    price.join(peaks);
   }
   return price;
 }
@@ -107,8 +106,7 @@ MemoryPrice MemoryPricer::price(const Layout& layout, std::size_t mesh, std::siz
     const bool fuller = peaks.point > price.point;
     const bool as_full = peaks.point == price.point && stage.number < price.worst_stage;
     if (fuller || as_full) price.worst_stage = stage.number;
-    price.point = std::max(price.point, peaks.point);
-    price.upper = std::max(price.upper, peaks.upper);
+    price.join(peaks);
   }
   return price;
 }

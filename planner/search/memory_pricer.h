@@ -17,9 +17,7 @@
 namespace shardwise {
 
 /// Memory of all orders of a layout: orders move ranks, not bytes.
-struct MemoryPrice {
-  Bytes point;
-  Bytes upper;
+struct MemoryPrice : MemoryPeaks {
   std::int32_t worst_stage = 0;  // the first of those whose point this is
 };
 

@@ -9,6 +9,7 @@
 #include "planner/search/why_not.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/text/format.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 namespace {
@@ -21,6 +22,57 @@ constexpr std::array<const char*, 7> kSparing = {"store_param_remainders",
                                                  "double_buffer",
                                                  "cp",
                                                  "tp"};
+
+constexpr std::int64_t kMostTimes = 256;  // as many GPUs
+constexpr std::int64_t kMostCounts = 16;  // between one count and twice as many
+
+/// For one layout, quickly.
+SearchRequest for_one(const SearchRequest& request) {
+  SearchRequest changed = request;
+  changed.top = 1;
+  changed.front = false;
+  changed.objective = Objective::step_time;
+  changed.progress = nullptr;
+  return changed;
+}
+
+/// Tries counts of GPUs.
+class GpuTrials {
+ public:
+  GpuTrials(const SearchRequest& request, const std::function<void(const std::string&)>& say)
+      : request_(for_one(request)), say_(say) {}
+
+  /// Nothing where no layout fits. Learns how many GPUs it takes at least.
+  std::optional<Relief> at(std::int64_t gpus) {
+    const Result<ClusterSpec> cluster = with_gpus(*request_.cluster, gpus);
+    reached_ = cluster.ok();
+    if (!reached_) return std::nullopt;
+    SearchRequest changed = request_;
+    changed.cluster = &*cluster;
+    std::string text = fmt::format("--gpus {}", gpus);
+    say_(text);
+    const Result<SearchResult> found = search(changed);
+    if (!found) return std::nullopt;
+    if (!found->best.empty()) return Relief{std::move(text), found->best.front(), gpus};
+    learn(*found, gpus);
+    return std::nullopt;
+  }
+  bool reached() const { return reached_; }
+  std::int64_t least() const { return least_; }
+
+ private:
+  /// Memory of a GPU falls no faster than the number of GPUs grows.
+  void learn(const SearchResult& found, std::int64_t gpus) {
+    if (!found.risky.empty() || !found.smallest) return;
+    const double times = found.smallest->cost.needed / found.usable;
+    least_ = std::max(least_, static_cast<std::int64_t>(static_cast<double>(gpus) * times));
+  }
+
+  SearchRequest request_;
+  const std::function<void(const std::string&)>& say_;
+  bool reached_ = true;
+  std::int64_t least_ = 0;
+};
 
 /// Keeps the better of what it has and what `request` finds.
 void consider(std::optional<Relief>& best, const SearchRequest& request, std::string text) {
@@ -38,11 +90,7 @@ void consider(std::optional<Relief>& best, const SearchRequest& request, std::st
 std::optional<Relief> cheapest_relief(const SearchRequest& request,
                                       const std::function<void(const std::string&)>& say) {
   std::optional<Relief> best;
-  SearchRequest changed = request;
-  changed.top = 1;
-  changed.front = false;
-  changed.objective = Objective::step_time;
-  changed.progress = nullptr;
+  SearchRequest changed = for_one(request);
   const auto locked = [&](const std::string& key) {
     return std::ranges::any_of(request.locks, [&](const auto& lock) { return lock.first == key; });
   };
@@ -69,14 +117,33 @@ std::optional<Relief> cheapest_relief(const SearchRequest& request,
     consider(best, changed, "without --max-memory");
     changed.most_memory = request.most_memory;
   }
-  const Result<ClusterSpec> larger = with_gpus(*request.cluster, 2 * request.cluster->gpus);
-  if (larger) {
-    changed.cluster = &*larger;
-    const std::string text = fmt::format("--gpus {}", larger->gpus);
-    say(text);
-    consider(best, changed, text);
-  }
   return best;
+}
+
+std::optional<Relief> fewest_gpus(const SearchRequest& request,
+                                  const std::function<void(const std::string&)>& say) {
+  GpuTrials trials(request, say);
+  const std::int64_t now = request.cluster->gpus;
+  const std::int64_t node = request.cluster->gpus_per_node;
+  std::int64_t most = 2 * now;
+  std::optional<Relief> found;
+  for (; most <= kMostTimes * now; most *= 2) {
+    // Counts that are surely too few cost no search.
+    if (most < trials.least()) continue;
+    found = trials.at(most);
+    if (found || !trials.reached()) break;
+  }
+  if (!found && trials.reached()) return std::nullopt;
+  // Between the last count that was too few and this one, or all that the cluster reaches.
+  const std::int64_t nodes = ceil_div(most - most / 2, node);
+  const std::int64_t step = node * std::max<std::int64_t>(1, nodes / kMostCounts);
+  for (std::int64_t gpus = (most / 2 / node + 1) * node; gpus < most; gpus += step) {
+    if (gpus < trials.least()) continue;
+    const std::optional<Relief> fewer = trials.at(gpus);
+    if (fewer) return fewer;
+    if (!trials.reached()) break;
+  }
+  return found;
 }
 
 std::string to_string(const Relief& relief) {

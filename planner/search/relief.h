@@ -17,10 +17,17 @@ struct Relief {
 };
 
 /// For a search without a layout that fits: of the single changes (a field opened, a lock or the
-/// memory limit dropped, twice the GPUs) that give one, the one of least GPU time a step.
+/// memory limit dropped) that give one, the one of least GPU time a step.
 /// \param say  told before each trial
 std::optional<Relief> cheapest_relief(const SearchRequest& request,
                                       const std::function<void(const std::string&)>& say);
+
+/// For such a search: the fewest GPUs of the cluster on which a layout fits, of 2, 4, 8 … up to a
+/// node and then of whole nodes (of every few, where there are many to try); nothing where 256
+/// times the GPUs are not enough or the cluster cannot have them. \param say  told before each
+/// trial
+std::optional<Relief> fewest_gpus(const SearchRequest& request,
+                                  const std::function<void(const std::string&)>& say);
 
 /// "--open offload_optimizer: 61.2 GiB, 1.32 s a step".
 std::string to_string(const Relief& relief);

@@ -55,7 +55,8 @@ std::vector<std::uint32_t> rows_on_front(std::size_t count, CostOf cost_of) {
   for (std::size_t row = 0; row < count; ++row) {
     const RowCost cost = cost_of(static_cast<std::uint32_t>(row));
     if (cost.fit != Fit::fits || cost.bound) continue;
-    candidate.cost = {cost.memory, cost.memory, cost.time};
+    candidate.cost.point = cost.memory;
+    candidate.cost.step_time = cost.time;
     candidate.index = static_cast<std::int64_t>(row);
     front.offer(candidate);
   }

@@ -29,7 +29,7 @@ class ListsLayouts final : public LayoutVisitor {
   Asks asks() const override { return Asks::close_bounds; }
   bool sees_all() const override { return false; }
   bool may_matter(const MemoryPrice& least, std::int64_t /*first*/, std::int64_t orders) override {
-    if (least.point <= usable_) return true;
+    if (fit_of(least, usable_) != Fit::does_not_fit) return true;
     task_->counts.does_not_fit += orders;
     return false;
   }
@@ -44,7 +44,7 @@ class ListsLayouts final : public LayoutVisitor {
              std::int64_t index) override {
     list({index, price.point, least, 0}, layout);
     candidate_.layout = layout;
-    candidate_.cost = {price.point, price.upper, least};
+    candidate_.cost = {price, least};
     candidate_.index = first_index_ + index;
     leading_.offer(candidate_);
   }
@@ -92,10 +92,8 @@ class TimesScouted final : public LayoutVisitor {
   }
   void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
             std::int64_t index) override {
-    timed_.push_back({of_.task->engine,
-                      layout,
-                      {price.point, price.upper, step_time},
-                      of_.task->first_index() + index});
+    timed_.push_back(
+        {of_.task->engine, layout, {price, step_time}, of_.task->first_index() + index});
   }
 
  private:

@@ -68,8 +68,8 @@ struct SearchRequest {
 /// What became of every layout of one engine.
 struct SearchCounts {
   SpaceCounts space;
-  std::int64_t does_not_fit = 0;  // even its point estimate needs more memory than there is
-  std::int64_t at_risk = 0;       // its upper bound does
+  std::int64_t does_not_fit = 0;  // what must fit does not
+  std::int64_t at_risk = 0;       // its upper bound alone does not
   std::int64_t too_slow = 0;      // fits, but a bound on its time keeps it out of every answer
   std::int64_t ranked = 0;
 

@@ -16,9 +16,7 @@
 #include "planner/spec/plan/plan_fields.h"
 
 namespace shardwise {
-namespace {
 
-/// "--tp=8 --dp-shard=8": the flags that make `to` of `from`.
 std::string flags_between(const Layout& from, const Layout& to) {
   std::vector<std::string> words;
   for (const std::string& key : layout_keys()) {
@@ -31,6 +29,8 @@ std::string flags_between(const Layout& from, const Layout& to) {
   }
   return fmt::format("{}", fmt::join(words, " "));
 }
+
+namespace {
 
 /// By which degrees grow and shrink.
 constexpr std::array<std::int32_t, 9> kFactors = {2, 3, 4, 6, 8, 12, 16, 32, 64};

@@ -22,6 +22,9 @@ struct LayoutChange {
   Layout layout;
 };
 
+/// "--tp=8 --dp-shard=8": the flags that make `to` of `from`.
+std::string flags_between(const Layout& from, const Layout& to);
+
 /// Every legal layout that differs from `layout` in one choice: a degree with the data parallelism
 /// that is left, micro-batch, recompute, ZeRO stage, sequence parallelism, resharding, offloading,
 /// main weights as remainders, dtype of gradients, schedule.

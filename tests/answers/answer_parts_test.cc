@@ -112,7 +112,7 @@ TEST(PlanWords, SayHowFarFromFittingAndWhatHelps) {
   const PlanAnswer found = *answer(question);
   ASSERT_TRUE(found.best.empty());
   // The same bytes as its row and as `estimate` of it.
-  const Bytes takes = found.nothing.nearest.front().candidate.cost.point;
+  const Bytes takes = found.nothing.nearest.front().candidate.cost.needed;
   EXPECT_EQ(nothing_fits_words(found),
             fmt::format("Nothing fits: the smallest layout takes {} of {}, {} too much",
                         format_bytes(takes), format_bytes(found.usable),
@@ -123,7 +123,10 @@ TEST(PlanWords, SayHowFarFromFittingAndWhatHelps) {
   EXPECT_THAT(way_out_words(nothing), StartsWith(nothing.way_out->relief.text + ": "));
   ASSERT_NE(nothing.way_out->engine, nullptr);
   EXPECT_THAT(way_out_words(nothing), HasSubstr(", engine " + nothing.way_out->engine->name));
-  EXPECT_EQ(way_out_words({}), "no single change makes it fit");
+  ASSERT_TRUE(nothing.more_gpus.has_value());
+  EXPECT_THAT(way_out_words(nothing), HasSubstr("; or the fewest GPUs, --gpus "));
+  EXPECT_THAT(way_out_words({{}, false, {}, nothing.more_gpus}), StartsWith("--gpus "));
+  EXPECT_EQ(way_out_words({}), "no single change makes it fit, nor more GPUs");
 }
 
 TEST(PlanWords, SayWhatWasAskedAndByWhatRowsRank) {

@@ -29,7 +29,7 @@ class PlanColumns : public testing::Test {
     made.candidate.layout.sequence_parallel = tp > 1;
     made.candidate.layout.zero_stage = 1;
     made.candidate.cost.step_time = Seconds(seconds);
-    made.candidate.cost.point = 40_GiB;
+    made.candidate.cost.needed = made.candidate.cost.point = 40_GiB;
     made.candidate.cost.upper = 44_GiB;
     made.cluster = &cluster_;
     made.engine = "fsdp2";

@@ -256,14 +256,14 @@ TEST(Estimate, AnchorsToAMeasuredRun) {
 
 // It was "cp 1 -> 2", which nobody can type.
 TEST(Estimate, NamesTheCheapestChangeByFlagsThatDoWhatItSays) {
-  const Outcome misfit = shardwise(llama_on_a_node({}));
+  const Outcome misfit = shardwise(llama_on_a_node({"--micro-batch-size", "2"}));
   EXPECT_EQ(misfit.exit_code, 1);
   EXPECT_THAT(misfit.out, ContainsRegex("\nWith enough memory: [^ ]+ s a step\n"));
   std::smatch found;
   ASSERT_TRUE(std::regex_search(
       misfit.out, found, std::regex("Cheapest change: (--[^:]+): ([0-9.]+ GiB), ([^ ]+ s) ")))
       << misfit.out;
-  std::vector<std::string> arguments = llama_on_a_node({});
+  std::vector<std::string> arguments = llama_on_a_node({"--micro-batch-size", "2"});
   std::istringstream flags(found[1]);
   for (std::string flag; flags >> flag;) arguments.push_back(flag);
   const Outcome fits = shardwise(arguments);

@@ -139,7 +139,8 @@ TEST(FirstScreen, NamesTheThreeLargestCosts) {
 TEST(FirstScreen, LeavesTheRestToLong) {
   const std::string first = shardwise(verb_with("estimate", kPipeline)).out;
   const std::string all = shardwise(verb_with("estimate", kPipeline, {"--long"})).out;
-  for (const char* fact : {"nvidia-smi", "kernel launches", "checkpoint", "energy", "after init"}) {
+  for (const char* fact :
+       {"runtime context", "kernel launches", "checkpoint", "energy", "after init"}) {
     EXPECT_THAT(first, Not(HasSubstr(fact)));
     EXPECT_THAT(all, HasSubstr(fact));
   }

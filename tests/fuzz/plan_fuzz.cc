@@ -37,8 +37,10 @@ void check_answer(const Plan& plan) {
   const Evaluation answer = evaluate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   const double seconds = answer.step_time.value();
   SHARDWISE_CHECK(std::isfinite(seconds) && seconds > 0, fmt::format("{}", seconds));
-  SHARDWISE_CHECK(answer.point > Bytes(0) && answer.point <= answer.upper,
-                  fmt::format("{} to {}", answer.point.value(), answer.upper.value()));
+  SHARDWISE_CHECK(
+      answer.needed > Bytes(0) && answer.needed <= answer.point && answer.point <= answer.upper,
+      fmt::format("{}, {} to {}", answer.needed.value(), answer.point.value(),
+                  answer.upper.value()));
 }
 
 }  // namespace

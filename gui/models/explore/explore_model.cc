@@ -79,9 +79,12 @@ std::string known_text(const Answer& answer, bool current) {
 
 std::string misfit_text(const LayoutRow& row, Bytes usable) {
   if (row.fit == Fit::fits) return "";
-  const bool point = row.fit == Fit::does_not_fit;
-  const Bytes over = (point ? row.memory : row.upper) - usable;
-  return fmt::format("{}stage {} is {} over", point ? "" : "the upper bound of ", row.worst_stage,
+  const bool lacks = row.fit == Fit::does_not_fit;
+  if (lacks && row.host_lacks > Bytes(0)) {
+    return fmt::format("a host lacks {}", format_bytes(row.host_lacks));
+  }
+  const Bytes over = (lacks ? row.needed : row.upper) - usable;
+  return fmt::format("{}stage {} is {} over", lacks ? "" : "the upper bound of ", row.worst_stage,
                      format_bytes(over));
 }
 

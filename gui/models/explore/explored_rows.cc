@@ -47,8 +47,10 @@ Answer priced_answer(const Exploration& all, const StepReport& reference, Object
   for (std::size_t i = 0; i < all.rows(); ++i) {
     LayoutRow& row = answer.rows[i];
     row.layout = all.layout[i];
+    row.needed = all.needed[i];
     row.memory = all.point[i];
     row.upper = all.upper[i];
+    row.host_lacks = all.host_lacks[i];
     row.fit = all.fit[i];
     row.worst_stage = all.worst_stage[i];
     set_time(row, all.known_time(i), !all.timed(i));
@@ -183,7 +185,7 @@ void judge(Answer& answer, Bytes usable) {
   answer.usable = usable;
   answer.counts.fit = answer.counts.at_risk = answer.counts.does_not_fit = 0;
   for (LayoutRow& row : answer.rows) {
-    row.fit = fit_of(row.memory, row.upper, usable);
+    row.fit = fit_of(row.peaks(), usable);
     set_simulated(row, std::nullopt);
     std::int64_t& count = row.fit == Fit::fits      ? answer.counts.fit
                           : row.fit == Fit::at_risk ? answer.counts.at_risk
@@ -210,10 +212,12 @@ std::size_t put_typed(Answer& answer, const Layout& layout, const StepReport& re
   row = row_like(report);
   row.typed = true;
   row.layout = layout;
+  row.needed = report.verdict.needed;
   row.memory = report.verdict.point;
   row.upper = report.verdict.upper;
+  row.host_lacks = report.verdict.host_lacks;
   row.worst_stage = report.verdict.worst_stage;
-  row.fit = fit_of(row.memory, row.upper, answer.usable);
+  row.fit = fit_of(row.peaks(), answer.usable);
   rank(answer);
   return answer.rows.size() - 1;
 }

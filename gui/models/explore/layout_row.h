@@ -15,8 +15,10 @@ namespace shardwise::view {
 /// A legal layout of the question with what people compare.
 struct LayoutRow {
   Layout layout;
-  Bytes memory;                      // peak of the worst stage, as nvidia-smi would show it
-  Bytes upper;                       // its upper bound
+  Bytes memory;  // peak of the worst stage, as nvidia-smi would show it
+  Bytes upper;   // its upper bound
+  Bytes needed;  // and what must fit: MemoryPeaks
+  Bytes host_lacks;
   Seconds time;                      // of the step-time model
   bool bound = false;                // `time` is a lower bound: the exact time is not known yet
   std::optional<Seconds> simulated;  // the step on the virtual clock, of the best
@@ -28,6 +30,7 @@ struct LayoutRow {
   double tokens_per_s = 0;
   double dollars_per_1e9_tokens = 0;  // 0 = no price known
 
+  MemoryPeaks peaks() const { return {needed, memory, upper, host_lacks}; }
   /// What tables call the step, as those of the command do.
   Seconds step() const { return simulated.value_or(time); }
 };

@@ -49,7 +49,7 @@ std::vector<NeighbourBar> neighbour_bars(const Plan& plan, Seconds step,
     bar.memory = each.cost.point;
     bar.memory_gained = each.memory_gained;
     bar.time_gained = each.time_gained;
-    bar.fit = fit_of(each.cost.point, each.cost.upper, usable);
+    bar.fit = fit_of(each.cost, usable);
     bar.time_share = step > Seconds(0) ? each.time_gained / step : 0;
     bar.memory_share = usable > Bytes(0) ? each.memory_gained / usable : 0;
   }

@@ -63,8 +63,8 @@ Waterfall memory_waterfall(const StepReport& winner, const StepReport& other) {
 std::string verdict_text(const StepReport& winner, const StepReport& other) {
   const Verdict& verdict = other.verdict;
   if (verdict.fit == Fit::does_not_fit) {
-    return fmt::format("does not fit: {} over on stage {}",
-                       format_bytes(verdict.point - verdict.usable), verdict.worst_stage);
+    return fmt::format("does not fit: {} over on stage {}", format_bytes(verdict.over()),
+                       verdict.worst_stage);
   }
   const double slower = other.step_time / winner.step_time - 1;
   const Bytes more = verdict.point - winner.verdict.point;

@@ -137,7 +137,7 @@ ScalingPoint point_of(const BestLayout& best, std::int64_t gpus) {
     if (best.smallest) {
       point.why_none =
           fmt::format("no layout fits: the smallest takes {}, {} more than there is",
-                      format_bytes(best.smallest->cost.point), format_bytes(best.lacks()));
+                      format_bytes(best.smallest->cost.needed), format_bytes(best.lacks()));
       point.why_short = "+" + format_bytes(best.lacks());
     } else {
       point.why_none = "no layout is legal: " + best.refused;

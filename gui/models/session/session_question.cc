@@ -74,8 +74,9 @@ std::string way_out_of(const Plan& plan) {
   if (!all->best.empty()) {
     return fmt::format("{}. It fits with engine {}", nothing, all->best.front().engine);
   }
-  return all->nothing.way_out ? change(*all)
-                              : nothing + ". No single change makes it fit with any engine";
+  return all->nothing.way_out || all->nothing.more_gpus
+             ? change(*all)
+             : nothing + ". No single change makes it fit with any engine";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "planner/cost/kernels/gpu_workspace.h"
 #include "planner/cost/kernels/kernel_traits.h"
 #include "planner/cost/layer/operation_memory.h"
+#include "planner/cost/memory/host_memory.h"
 #include "planner/cost/memory/memory_terms.h"
 #include "planner/cost/memory/stage_residents.h"
 #include "planner/cost/memory/stage_totals.h"
@@ -72,6 +73,8 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
     rules.runtime.slack_bytes = 0;
     rules.runtime.slack_share = rules.runtime.slack_states_share = 0;
     rules.runtime.slack_least_share = rules.runtime.slack_most_share = 0;
+    rules.runtime.slack_most_bytes = 0;
+    rules.runtime.slack_whole_share = 0;
   }
   rules.step_block = kernels_of(job, engine) == Kernels::planned;
   rules.sequence_length = job.sequence_length;
@@ -105,6 +108,12 @@ MemoryRules memory_rules_on(const GpuSpec& gpu, const ModelSpec& model, const Jo
   return rules;
 }
 
+MemoryRules with_hosts(MemoryRules rules, const ClusterSpec& cluster) {
+  rules.host_bytes = cluster.host_memory_per_node.value();
+  rules.ranks_of_host = std::min(cluster.gpus, cluster.gpus_per_node);
+  return rules;
+}
+
 StageMemory stage_memory(const StageParts& parts, const StageContext& context) {
   StageMemory memory;
   const StageTerms terms = stage_terms(parts, context);
@@ -113,8 +122,8 @@ StageMemory stage_memory(const StageParts& parts, const StageContext& context) {
     for (const MemoryTerm& term : terms.all()) {
       if (term.in(static_cast<MemoryPhase>(p))) ledger[term.category] += term.amount.bytes();
     }
-    ledger[allocator_slack] =
-        allocator_slack_bytes(ledger.allocated().value(), states_of(ledger), *context.rules);
+    ledger[allocator_slack] = allocator_slack_bytes(ledger.allocated().value(), states_of(ledger),
+                                                    *context.layout, *context.rules);
   }
   return memory;
 }
@@ -123,6 +132,19 @@ StagePeaks stage_peaks(const StageParts& parts, const StageContext& context) {
   const StageStates states = stage_states(parts, context);
   return stage_peaks(state_totals(states), pass_totals(parts, context, states),
                      resident_totals(parts, context), parts, context);
+}
+
+Bytes needed_memory(const StageMemory& memory, const MemoryRules& rules) {
+  Bytes most;
+  for (const Ledger& ledger : memory.phases) {
+    most = std::max(most, ledger.total() - Bytes(ledger[allocator_slack]) +
+                              Bytes(fragment_bytes(ledger.allocated().value(), rules)));
+  }
+  return most;
+}
+
+std::int64_t host_bytes(const StageParts& parts, const StageContext& context) {
+  return host_bytes(parts, context, stage_states(parts, context));
 }
 
 MemoryDoubt memory_doubt(const StageMemory& memory, const StageParts& parts,

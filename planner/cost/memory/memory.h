@@ -8,7 +8,7 @@
 #include "planner/cost/layer/layer_memory.h"
 #include "planner/cost/memory/amount.h"
 #include "planner/schedule/stages.h"
-#include "planner/spec/machine/gpu_spec.h"
+#include "planner/spec/machine/cluster_spec.h"
 #include "planner/spec/plan/engine_profile.h"
 #include "planner/spec/plan/job_spec.h"
 #include "planner/spec/plan/layout.h"
@@ -48,6 +48,8 @@ struct MemoryRules {
   bool step_block = false;           // our kernels: host and device share step_block()
   std::int64_t sequence_length = 0;  // of it …
   bool per_token_loss = false;       // … and whether tokens are counted
+  std::int64_t host_bytes = 0;       // memory of a node's host; 0 = not known …
+  std::int64_t ranks_of_host = 1;    // … and ranks that share it
 };
 MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
                          const RuntimeMemory& runtime);
@@ -55,6 +57,8 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
 /// \param model, job  must outlive the result
 MemoryRules memory_rules_on(const GpuSpec& gpu, const ModelSpec& model, const JobSpec& job,
                             const EngineProfile& engine);
+/// With the hosts of a cluster, for what is offloaded to them.
+MemoryRules with_hosts(MemoryRules rules, const ClusterSpec& cluster);
 
 /// A unit of gathering and reduction (an FSDP unit): the trained elements of one layer on a rank.
 struct Unit {
@@ -177,6 +181,12 @@ struct StageContext {
 /// The ledger of one rank of one pipeline stage.
 StageMemory stage_memory(const StageParts& parts, const StageContext& context);
 
+/// MemoryPeaks::needed of a ledger. \pre `rules` are those that it was made by
+Bytes needed_memory(const StageMemory& memory, const MemoryRules& rules);
+
+/// Of what is offloaded, on the host of a rank.
+std::int64_t host_bytes(const StageParts& parts, const StageContext& context);
+
 /// What may come on top of a ledger's peak, by source of doubt: the upper bound is the peak and all
 /// of them.
 struct MemoryDoubt {
@@ -194,11 +204,9 @@ MemoryDoubt memory_doubt(const StageMemory& memory, const StageParts& parts,
 
 /// The peaks of a stage's ledgers without the ledgers, for callers that look at millions:
 /// stage_memory(…).peak_total(), and that with all doubts.
-struct StagePeaks {
+struct StagePeaks : MemoryPeaks {
   Bytes allocated;
   Bytes reserved;
-  Bytes point;
-  Bytes upper;
 };
 StagePeaks stage_peaks(const StageParts& parts, const StageContext& context);
 

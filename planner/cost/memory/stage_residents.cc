@@ -21,6 +21,9 @@ constexpr std::int64_t kGroupedGemmStreams = 4;
 /// _NUM_MAX_UB_STREAMS.
 constexpr std::int64_t kOverlapStreams = 3;
 
+/// Of what is allocated: blocks of segments that are in use are not given back to the driver.
+constexpr double kMostFragments = 0.02;
+
 }  // namespace
 
 StageResidents stage_residents(const StageParts& parts, const StageContext& context) {
@@ -58,17 +61,29 @@ Amount communicators(const Layout& layout, const MemoryRules& rules) {
 }
 
 std::int64_t allocator_slack_bytes(std::int64_t allocated_bytes, std::int64_t state_bytes,
-                                   const MemoryRules& rules) {
+                                   const Layout& layout, const MemoryRules& rules) {
   if (rules.engine->allocator != AllocatorKind::caching) return 0;
   const RuntimeMemory& runtime = rules.runtime;
   const auto allocated = static_cast<double>(allocated_bytes);
-  const double slack = static_cast<double>(runtime.slack_bytes) + runtime.slack_share * allocated +
-                       runtime.slack_states_share * static_cast<double>(state_bytes);
+  const bool whole = layout.zero_stage == 0 || layout.dp_shard * layout.cp == 1;
+  double slack = static_cast<double>(runtime.slack_bytes) + runtime.slack_share * allocated +
+                 runtime.slack_states_share * static_cast<double>(state_bytes);
+  // Where nothing is gathered and reduced, all sizes are there in the first step.
+  if (whole && runtime.slack_whole_share > 0) slack = runtime.slack_whole_share * allocated;
   const double least = runtime.slack_least_share * allocated;
-  const double most = std::max(least, runtime.slack_most_share * allocated);
+  double most = std::max(least, runtime.slack_most_share * allocated);
+  if (runtime.slack_most_bytes > 0) {
+    most = std::max(least, std::min(most, static_cast<double>(runtime.slack_most_bytes)));
+  }
   // Segments are multiples of 2 MiB (PyTorch, c10/cuda/CUDACachingAllocator.cpp, kRoundLarge).
   const auto bytes = static_cast<std::int64_t>(std::clamp(slack, least, most));
   return (bytes + kSegmentBytes - 1) & ~(kSegmentBytes - 1);
+}
+
+std::int64_t fragment_bytes(std::int64_t allocated, const MemoryRules& rules) {
+  if (rules.engine->allocator != AllocatorKind::caching) return 0;
+  const double share = std::min(rules.runtime.slack_least_share, kMostFragments);
+  return static_cast<std::int64_t>(share * static_cast<double>(allocated));
 }
 
 }  // namespace shardwise

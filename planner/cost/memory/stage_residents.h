@@ -35,6 +35,9 @@ Amount communicators(const Layout& layout, const MemoryRules& rules);
 
 /// What the caching allocator reserves and does not hand out. Source: as above.
 std::int64_t allocator_slack_bytes(std::int64_t allocated, std::int64_t states,
-                                   const MemoryRules& rules);
+                                   const Layout& layout, const MemoryRules& rules);
+
+/// Part of it that is in pieces too small to be freed: 2 % of what is allocated at most.
+std::int64_t fragment_bytes(std::int64_t allocated, const MemoryRules& rules);
 
 }  // namespace shardwise

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/memory/host_memory.h"
 #include "planner/cost/memory/stage_buffers.h"
 #include "planner/cost/memory/stage_moments.h"
 #include "planner/cost/memory/stage_residents.h"
@@ -30,6 +31,7 @@ StateTotals state_totals(const StageStates& s) {
   totals.step_gradients = s.steady_step.gradients.bytes();
   totals.step = s.steady_step.bytes() + s.step_scratch.bytes() + s.flat_gradients.bytes() +
                 s.received_gradients.bytes();
+  totals.on_host = s.on_host.bytes();
   return totals;
 }
 
@@ -91,10 +93,12 @@ bool gradients_stay(const StageContext& context) {
 /// Of passes and the optimizer's step, the phases after the first step, which has no more.
 StagePeaks peaks_of(const Phase& passes, const Phase& step, const StateTotals& states,
                     const PassTotals& pass, const ResidentTotals& residents,
-                    const StageParts& parts, const MemoryRules& rules) {
+                    const StageParts& parts, const StageContext& context) {
+  const MemoryRules& rules = *context.rules;
   const auto reserved_in = [&](const Phase& phase) {
-    return phase.allocated +
-           allocator_slack_bytes(phase.allocated, states.resting + phase.gradients, rules);
+    return phase.allocated + allocator_slack_bytes(phase.allocated,
+                                                   states.resting + phase.gradients,
+                                                   *context.layout, rules);
   };
   std::int64_t reserved = reserved_in(passes);
   // Slack grows with both.
@@ -104,7 +108,11 @@ StagePeaks peaks_of(const Phase& passes, const Phase& step, const StateTotals& s
   StagePeaks peak;
   peak.allocated = Bytes(std::max(passes.allocated, step.allocated));
   peak.reserved = Bytes(reserved);
-  peak.point = Bytes(reserved + rules.runtime.context + residents.communicators);
+  const std::int64_t outside = rules.runtime.context + residents.communicators;
+  const std::int64_t allocated = peak.allocated.value();
+  peak.needed = Bytes(allocated + fragment_bytes(allocated, rules) + outside);
+  peak.point = Bytes(reserved + outside);
+  peak.host_lacks = host_lacks(host_bytes(parts, context, states.on_host), rules);
   peak.upper = peak.point + memory_doubt(reserved, pass, residents, parts, rules).total();
   return peak;
 }
@@ -129,7 +137,7 @@ StagePeaks stage_peaks(const StateTotals& states, const PassTotals& pass,
     in_step += buffers_between_steps(buffers, context).bytes(rules) + buffers.parts.bytes(rules);
   }
   return peaks_of({steady + pass.bytes + late, late}, {in_step, states.step_gradients}, states,
-                  pass, residents, parts, rules);
+                  pass, residents, parts, context);
 }
 
 StagePeaks least_peaks(const StateTotals& states, std::int64_t least_pass,
@@ -138,7 +146,7 @@ StagePeaks least_peaks(const StateTotals& states, std::int64_t least_pass,
   const std::int64_t late = gradients_stay(context) ? states.late_gradients : 0;
   const std::int64_t steady = steady_bytes(states, residents);
   return peaks_of({steady + least_pass + late, late}, {steady + states.step, states.step_gradients},
-                  states, {}, residents, parts, *context.rules);
+                  states, {}, residents, parts, context);
 }
 
 MemoryDoubt memory_doubt(std::int64_t reserved, const PassTotals& pass,

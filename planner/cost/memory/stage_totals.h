@@ -18,6 +18,7 @@ struct StateTotals {
   std::int64_t late_gradients = 0;  // when backward is done
   std::int64_t step = 0;            // beyond `resting` in a steady optimizer step
   std::int64_t step_gradients = 0;  // part of it
+  std::int64_t on_host = 0;
 };
 StateTotals state_totals(const StageStates& states);
 

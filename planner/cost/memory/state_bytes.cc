@@ -344,7 +344,11 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
   if (engine.flattens_gradients) s.flat_gradients = {gradients, gradient_bytes};
   s.first_step.gradients = s.late_gradients;
   s.steady_step.gradients = s.late_gradients;
-  if (offloads) return s;
+  if (offloads) {
+    const std::int64_t main = std::max<std::int64_t>(rules.main_bytes, rules.weight_bytes);
+    s.on_host = {stepped, 2 * main + rules.moment_bytes};
+    return s;
+  }
   s.moments = {stepped, rules.moment_bytes};
   s.step_scratch =
       step_temporaries(parts, rules, shard_ranks(layout, placement.optimizer), stepped);

@@ -49,6 +49,7 @@ struct StageStates {
   StepTensors steady_step;
   Amount flat_gradients;      // copy made for the reduction
   Amount received_gradients;  // or what an all-to-all brings in its place, after the last pass
+  Amount on_host;             // offloaded: main weights, moments and gradients of the same width
   Amount step_scratch;        // temporaries of the optimizer step
   Amount narrow_casts;        // casts for products in 8 bits, from the first pass on
   Amount narrow_scales;       // and their scales

@@ -45,6 +45,8 @@ Allocator read_allocator(ObjectReader entry) {
   m.slack_states_share = entry.number("states_share", 0, 10);
   m.slack_least_share = entry.number("least_share", 0, 1);
   m.slack_most_share = entry.number("most_share", 0, 10);
+  m.slack_whole_share = entry.number_or("whole_share", 0, 0, 1);
+  m.slack_most_bytes = entry.integer_or("most_bytes", 0, 0, kMostBytes);
   m.doubt_share = entry.number("doubt_share", 0, 1);
   return result;
 }

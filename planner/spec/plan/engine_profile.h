@@ -54,12 +54,15 @@ struct RuntimeMemory {
   std::int64_t communicator = 0;         // one NCCL communicator of more than one rank
   bool fp8_needs_transposes = false;     // 8-bit GEMMs read both operands along k (Hopper, Ada)
   // Reserved and not allocated: bytes + share x allocated + states_share x states, between two
-  // shares of allocated.
+  // shares of allocated, and at most most_bytes.
   std::int64_t slack_bytes = 0;
   double slack_share = 0;
   double slack_states_share = 0;
   double slack_least_share = 0;
   double slack_most_share = 0;
+  std::int64_t slack_most_bytes = 0;  // 0 = no such bound
+  double slack_whole_share =
+      0;                   // of allocated alone, where ranks share no states; 0 = as elsewhere
   double doubt_share = 0;  // of reserved: what some runs need on top
   friend bool operator==(const RuntimeMemory&, const RuntimeMemory&) = default;
 };

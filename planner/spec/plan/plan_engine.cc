@@ -20,9 +20,11 @@ void list_runtime(Io& io, R& r) {
   io.number("slack_states_share", r.slack_states_share, 0, 10);
   io.number("slack_least_share", r.slack_least_share, 0, 1);
   io.number("slack_most_share", r.slack_most_share, 0, 10);
+  io.integer("slack_most_bytes", r.slack_most_bytes, 0, kMostRuntimeBytes);
+  io.number("slack_whole_share", r.slack_whole_share, 0, 1);
   io.number("doubt_share", r.doubt_share, 0, 1);
 }
-static_assert(field_count<RuntimeMemory>() == 11, "list the new field above");
+static_assert(field_count<RuntimeMemory>() == 13, "list the new field above");
 
 template <class Io, class E>
 void list_engine(Io& io, E& e) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "planner/spec/machine/dtype.h"
 #include "planner/spec/plan/layout.h"
 #include "planner/spec/program/ledger.h"
+#include "planner/spec/report/memory_fit.h"
 #include "planner/spec/report/step_timeline.h"
 #include "planner/spec/text/units.h"
 
@@ -20,21 +22,18 @@ struct Assumption {
   std::string source;
 };
 
-enum class Fit : std::uint8_t {
-  fits,     // the upper bound fits
-  at_risk,  // the point fits, the upper bound does not
-  does_not_fit,
-};
-
 /// Does a layout fit, and by how much. Infeasible is a value, not an error.
-struct Verdict {
+struct Verdict : MemoryPeaks {
   Fit fit = Fit::fits;
-  int worst_stage = 0;  // whose peak is the highest
+  int worst_stage = 0;  // whose point is the highest
   MemoryPhase worst_phase = MemoryPhase::steady_forward_backward;
-  Bytes point;               // predicted peak of the worst stage, as nvidia-smi would show it
-  Bytes upper;               // the highest upper bound of any stage
-  Bytes usable;              // HBM less what is held back
-  std::string cheapest_fix;  // the single change that makes it fit; empty when it fits or none does
+  Bytes host;         // memory of a node that its GPUs' offloaded states and activations take
+  Bytes host_usable;  // that a node has; 0 = not known
+  Bytes usable;       // HBM less what is held back
+  std::string cheapest_fix;  // what makes it fit (advice()); empty when it fits or nothing does
+
+  /// What is lacking, of a GPU or of a host, where it does not fit.
+  Bytes over() const { return std::max(needed - usable, host_lacks); }
 };
 
 /// Where a step's time goes, on the slowest stage. The parts add up to the step.

@@ -7,52 +7,15 @@
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/plan_fields.h"
 #include "planner/spec/program/step_program.h"
+#include "planner/spec/report/memory_numbers.h"
+#include "planner/spec/report/quantity_fields.h"
 #include "planner/spec/report/report_fields.h"
 #include "planner/spec/report/report_names.h"
 #include "planner/spec/report/report_rules.h"
+#include "planner/spec/report/verdict_fields.h"
 
 namespace shardwise {
 namespace {
-
-constexpr std::int64_t kLargestReportInteger = std::int64_t{1} << 60;
-constexpr double kMostSeconds = 1e12;
-constexpr double kLargestReportNumber = 1e36;
-
-std::string keyed(std::string_view name, std::string_view unit) {
-  return std::string(name) + "_" + std::string(unit);
-}
-
-/// A quantity through the plain number the reader and the writer know.
-template <class Io, class S>
-void seconds(Io& io, std::string_view key, S& time, double least = 0) {
-  if constexpr (Io::kReads) {
-    double value = time.value();
-    io.number(key, value, least, kMostSeconds);
-    time = Seconds(value);
-  } else {
-    io.number(key, time.value(), least, kMostSeconds);
-  }
-}
-/// A difference of two times.
-template <class Io, class S>
-void difference(Io& io, std::string_view key, S& time) {
-  seconds(io, key, time, -kMostSeconds);
-}
-template <class Io, class B>
-void bytes(Io& io, std::string_view key, B& amount) {
-  if constexpr (Io::kReads) {
-    std::int64_t value = amount.value();
-    io.integer(key, value, 0, kLargestReportInteger);
-    amount = Bytes(value);
-  } else {
-    io.integer(key, amount.value(), 0, kLargestReportInteger);
-  }
-}
-/// What follows from other fields: written for whoever reads the file, not read back.
-template <class Io>
-void derived(Io& io, std::string_view key, Bytes amount) {
-  bytes(io, key, amount);
-}
 
 template <class Io, class P>
 void list_phase(Io& io, P& phase) {
@@ -117,17 +80,6 @@ void list_memory(Io& io, R& report) {
       report.stage_upper.push_back(stage.upper);
     }
   }
-}
-
-template <class Io, class V>
-void list_verdict(Io& io, V& verdict) {
-  io.choice("fit", verdict.fit);
-  io.integer("worst_stage", verdict.worst_stage, 0, kMaxRanks);
-  io.choice("worst_phase", verdict.worst_phase);
-  bytes(io, "point_bytes", verdict.point);
-  bytes(io, "upper_bytes", verdict.upper);
-  bytes(io, "usable_bytes", verdict.usable);
-  io.text("cheapest_fix", verdict.cheapest_fix);
 }
 
 template <class Io, class T>
@@ -332,7 +284,9 @@ void list_report(Io& io, R& report) {
   io.integer("global_batch_size", report.global_batch_size, 1, kMaxBatch);
   io.integer("sequence_length", report.sequence_length, 1, kMaxSequence);
   io.integer("num_microbatches", report.num_microbatches, 1, kMaxBatch);
-  io.object("verdict", report.verdict, [](auto& inner, auto& v) { list_verdict(inner, v); });
+  const MemoryNumbers numbers = memory_numbers(report);
+  io.object("verdict", report.verdict,
+            [&](auto& inner, auto& v) { list_verdict(inner, v, numbers); });
   list_time(io, report);
   list_rates(io, report);
   list_measured_run(io, report);
@@ -370,6 +324,8 @@ Result<StepReport> report_from_text(std::string_view text, const std::string& fi
   StepReport report;
   FieldReader io(root);
   list_report(io, report);
+  // Reports of earlier versions say no more than the point.
+  if (report.verdict.needed == Bytes(0)) report.verdict.needed = report.verdict.point;
   for (const char* key : {"parameters", "active_parameters"}) {  // of the model, not of the step
     root.integer_or(key, 0, 0, kLargestReportInteger);
   }

@@ -186,7 +186,7 @@ TEST(FilterInBrowser, ShowsTheRowsAndSaysTheProblemsOfTheViewer) {
   best[2].candidate.layout.recompute = Recompute::selective;
   best[3].candidate.layout.recompute = Recompute::full;
   best[4].candidate.cost.upper = all->answer.usable + 1_GiB;
-  best[5].candidate.cost.point = all->answer.usable + 1_GiB;
+  best[5].candidate.cost.needed = all->answer.usable + 1_GiB;
   best[6].dollars_per_1e9_tokens = 0;
   best[7].engine = "größe</script>-<x";
   const test::Scratch scratch;

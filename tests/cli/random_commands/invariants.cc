@@ -83,12 +83,15 @@ void check_verdict(const json& report, Violations& found) {
   const auto point = verdict.at("point_bytes").get<std::int64_t>();
   const auto upper = verdict.at("upper_bytes").get<std::int64_t>();
   const auto usable = verdict.at("usable_bytes").get<std::int64_t>();
-  const std::string expected = upper <= usable   ? "fits"
-                               : point <= usable ? "at_risk"
-                                                 : "does_not_fit";
-  if (verdict.at("fit") != expected || upper < point) {
-    found.push_back(fmt::format("verdict {} with point {}, upper bound {}, usable {}",
-                                verdict.at("fit").get<std::string>(), point, upper, usable));
+  const auto needed = verdict.at("needed_bytes").get<std::int64_t>();
+  const bool host_has_room = verdict.value("host_lacks_bytes", std::int64_t{0}) == 0;
+  const std::string expected = needed > usable || !host_has_room ? "does_not_fit"
+                               : upper <= usable                 ? "fits"
+                                                                 : "at_risk";
+  if (verdict.at("fit") != expected || upper < point || point < needed) {
+    found.push_back(fmt::format("verdict {} with {} needed, point {}, upper bound {}, usable {}",
+                                verdict.at("fit").get<std::string>(), needed, point, upper,
+                                usable));
   }
 }
 

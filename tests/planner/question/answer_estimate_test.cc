@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -58,7 +60,36 @@ TEST(AnswerEstimate, NamesTheCheapestFixWhereItDoesNotFit) {
   ASSERT_EQ(answer->report.verdict.fit, Fit::does_not_fit);
   const std::optional<Fix> fix = cheapest_fix(s.model, s.cluster, s.job, s.engine, answer->layout,
                                               answer->report.verdict.usable);
-  EXPECT_EQ(answer->report.verdict.cheapest_fix, fix ? to_string(*fix) : "");
+  const std::string& change = answer->report.verdict.cheapest_fix;
+  if (fix) {
+    EXPECT_EQ(change, to_string(*fix));
+  } else {
+    EXPECT_THAT(change, testing::StartsWith("--"));
+  }
+}
+
+// 405 B parameters in 16 bytes are 6.5 TB: no layout of a node has room.
+TEST(AnswerEstimate, NamesTheFewestGpusWhereNoChangeOfTheLayoutIsEnough) {
+  AskedEstimate asked = llama_on_a_node();
+  asked.job.model = "llama-3.1-405b";
+  const Result<EstimateAnswer> answer = answer_estimate(asked);
+  ASSERT_TRUE(answer.ok()) << to_string(answer.problems());
+  const std::string& change = answer->report.verdict.cheapest_fix;
+  ASSERT_THAT(change, testing::StartsWith("--gpus "));
+  // What it names fits.
+  AskedEstimate changed = asked;
+  changed.job.gpus = change.substr(7, change.find_first_of(",:") - 7);
+  std::istringstream flags(change.substr(0, change.find(':')));
+  for (std::string flag; flags >> flag;) {
+    const std::size_t equals = flag.find('=');
+    if (!flag.starts_with("--") || equals == std::string::npos) continue;
+    std::string key = flag.substr(2, equals - 2);
+    std::ranges::replace(key, '-', '_');
+    changed.layout.texts[key] = flag.substr(equals + 1);
+  }
+  const Result<EstimateAnswer> grown = answer_estimate(changed);
+  ASSERT_TRUE(grown.ok()) << change << "\n" << to_string(grown.problems());
+  EXPECT_EQ(grown->report.verdict.fit, Fit::fits) << change;
 }
 
 TEST(AnswerEstimate, SaysWhatHasNoEffect) {

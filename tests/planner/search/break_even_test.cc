@@ -58,7 +58,7 @@ TEST(BestLayout, SaysWhatTheSmallestLayoutLacksWhereNothingFits) {
   const auto least =
       std::ranges::min_element(all, {}, [](const Candidate& each) { return each.cost.point; });
   EXPECT_EQ(best.smallest->cost.point, least->cost.point);
-  EXPECT_EQ(best.lacks(), least->cost.point - usable_memory(job.cluster, job.job, Bytes(0)));
+  EXPECT_EQ(best.lacks(), least->cost.needed - usable_memory(job.cluster, job.job, Bytes(0)));
 }
 
 TEST(BestLayout, SaysWhyNoLayoutIsLegal) {

@@ -36,7 +36,8 @@ class Comparer final : public LayoutVisitor {
     if (std::uniform_real_distribution<>(0, 1)(random_) > share_) return;
     ++compared;
     const Evaluation naive = evaluate(model_, cluster_, job_, engine_, layout);
-    const bool same = naive.point == price.point && naive.upper == price.upper &&
+    const bool same = naive.needed == price.needed && naive.point == price.point &&
+                      naive.upper == price.upper &&
                       std::abs(naive.step_time / step_time - 1) <= 1e-12;
     if (same) return;
     std::string text;
@@ -97,7 +98,10 @@ class BoundedMemory final : public LayoutVisitor {
   }
   Seconds memory(const Layout&, const MemoryPrice& price, Seconds, std::int64_t) override {
     ++compared;
-    above += least_.point > price.point || least_.upper > price.upper ? 1 : 0;
+    above +=
+        least_.needed > price.needed || least_.point > price.point || least_.upper > price.upper
+            ? 1
+            : 0;
     // Less by what a layer computes in and gathers, mostly.
     close += 2 * least_.point.value() > price.point.value() ? 1 : 0;
     return Seconds(-1);

@@ -1,5 +1,6 @@
 #include "planner/search/search.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -76,7 +77,7 @@ TEST(BestLayouts, LeaveOutWhatIsWorseThanTheSameDegrees) {
   BestLayouts best(Objective::step_time, 10'000);
   Candidate known;
   known.layout.tp = 2;
-  known.cost = {1_GiB, 1_GiB, Seconds(5)};
+  known.cost = {{1_GiB, 1_GiB, 1_GiB, Bytes(0)}, Seconds(5)};
   best.offer(known);
   Layout other = known.layout;
   EXPECT_EQ(best.time_limit(2_GiB, 0, other), Seconds(5));
@@ -131,10 +132,10 @@ TEST(Search, CountsAddUpAndMatchBruteForce) {
   const std::vector<Candidate> all = job.all();
   EXPECT_EQ(counts.space.legal, static_cast<std::int64_t>(all.size()));
   EXPECT_EQ(counts.ranked, std::ranges::count_if(all, [&](const Candidate& c) {
-              return c.cost.upper <= result.usable;
+              return fit_of(c.cost, result.usable) == Fit::fits;
             }));
   EXPECT_EQ(counts.does_not_fit, std::ranges::count_if(all, [&](const Candidate& c) {
-              return c.cost.point > result.usable;
+              return fit_of(c.cost, result.usable) == Fit::does_not_fit;
             }));
   EXPECT_GT(counts.does_not_fit, 0);
   EXPECT_GT(counts.ranked, 0);
@@ -291,9 +292,36 @@ TEST(CheapestRelief, NamesAChangeAfterWhichALayoutFits) {
   const std::optional<Relief> relief =
       cheapest_relief(job.request, [&](const std::string& what) { tried.push_back(what); });
   EXPECT_THAT(tried, testing::Contains("without --lock pp=1"));
-  EXPECT_THAT(tried, testing::Contains("--gpus 16"));
   ASSERT_TRUE(relief.has_value());
   EXPECT_LE(relief->best.cost.upper, result.usable);
+}
+
+// By whole nodes from where it does not fit: nothing fits on one node fewer.
+TEST(FewestGpus, AreTheFirstOnWhichALayoutFits) {
+  for (const char* engine : {"megatron_ddp", "fsdp2"}) {
+    SearchJob job("llama-3.1-70b", 8, engine);
+    ASSERT_TRUE(job.found().best.empty());
+    std::vector<std::string> tried;
+    const std::optional<Relief> found =
+        fewest_gpus(job.request, [&](const std::string& what) { tried.push_back(what); });
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->text, fmt::format("--gpus {}", found->gpus));
+    EXPECT_EQ(found->best.layout.world(), found->gpus);
+    EXPECT_THAT(tried, testing::Contains(found->text));
+    for (std::int64_t gpus = 16; gpus < found->gpus; gpus += 8) {
+      SearchJob fewer("llama-3.1-70b", gpus, engine);
+      EXPECT_TRUE(fewer.found().best.empty()) << engine << " on " << gpus;
+    }
+    SearchJob enough("llama-3.1-70b", found->gpus, engine);
+    EXPECT_FALSE(enough.found().best.empty());
+  }
+}
+
+TEST(FewestGpus, AreNoneWhereTheClusterHasNoMore) {
+  SearchJob job("llama-3.1-405b", 8, "fsdp2");
+  job.cluster.tiers.resize(1);
+  job.cluster.tiers.front().domain_size = 8;
+  EXPECT_FALSE(fewest_gpus(job.ask(), [](const std::string&) {}).has_value());
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(Columns, AreThoseOfThePlan) {
   planned.candidate.layout = test::two_node_plan().layout;
   planned.candidate.layout.recompute = Recompute::selective;
   planned.candidate.layout.micro_batch_size = 4;
-  planned.candidate.cost = {Bytes(std::int64_t{5} << 30), Bytes(std::int64_t{6} << 30), Seconds(3)};
+  planned.candidate.cost = {{4_GiB, 5_GiB, 6_GiB, Bytes(0)}, Seconds(3)};
   planned.mfu = 0.42;
   planned.tokens_per_s = 12'345;
   planned.dollars_per_1e9_tokens = 77;

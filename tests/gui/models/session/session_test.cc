@@ -91,7 +91,7 @@ TEST(Session, HoldingMemoryBackChangesVerdictsAndNoPrice) {
     const LayoutRow& row = state.answer.rows[i];
     EXPECT_EQ(row.memory, before[i].memory);
     EXPECT_EQ(row.time.value(), before[i].time.value());
-    EXPECT_EQ(row.fit, fit_of(row.memory, row.upper, state.answer.usable));
+    EXPECT_EQ(row.fit, fit_of(row.peaks(), state.answer.usable));
   }
 }
 

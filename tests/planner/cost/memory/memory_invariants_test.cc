@@ -5,6 +5,7 @@
 #include <random>
 
 #include "planner/cost/memory/bucket_rules.h"
+#include "planner/cost/memory/host_memory.h"
 #include "planner/cost/memory/memory.h"
 #include "planner/cost/memory/unit_queues.h"
 #include "planner/cost/software/runtime_memory.h"
@@ -284,7 +285,9 @@ TEST(MemoryInvariants, PeaksWithoutLedgersAreThoseOfTheLedgers) {
     const Sample s = sampler.next();
     SCOPED_TRACE(s.text);
     const RuntimeMemory runtime = runtime_memory(s.engine, find_cluster("dgx-h100")->gpu);
-    const MemoryRules rules = memory_rules(s.job, s.engine, runtime);
+    MemoryRules rules = memory_rules(s.job, s.engine, runtime);
+    rules.host_bytes = std::int64_t{1} << 34;
+    rules.ranks_of_host = 8;
     const std::vector<LayerMemory> layers = layer_memories(s.model, s.job, s.engine, s.layout);
     const std::vector<StageLayers> stages = assign_stages(s.model, s.layout);
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
@@ -294,6 +297,8 @@ TEST(MemoryInvariants, PeaksWithoutLedgersAreThoseOfTheLedgers) {
       const StagePeaks peaks = stage_peaks(parts, context);
       ASSERT_EQ(peaks.allocated, memory.peak_allocated());
       ASSERT_EQ(peaks.reserved, memory.peak_reserved());
+      ASSERT_EQ(peaks.host_lacks, host_lacks(host_bytes(parts, context), rules));
+      ASSERT_EQ(peaks.needed, needed_memory(memory, rules));
       ASSERT_EQ(peaks.point, memory.peak_total());
       ASSERT_EQ(peaks.upper, memory.peak_total() + memory_doubt(memory, parts, context).total());
     }

@@ -174,7 +174,7 @@ TEST(JobFields, SurviveJson) {
 }
 
 TEST(RuntimeFields, SurviveJson) {
-  const RuntimeMemory runtime = {1, 2, 3, 4, true, -5, 0.25, 1.5, 0.125, 2, 0.375};
+  const RuntimeMemory runtime = {1, 2, 3, 4, true, -5, 0.25, 1.5, 0.125, 2, 6, 0.5, 0.375};
   const auto [read, problems] = value_of<RuntimeMemory>(text_of(runtime));
   EXPECT_TRUE(problems.empty()) << to_string(problems);
   EXPECT_EQ(read, runtime);

@@ -32,8 +32,14 @@ StepReport full_report() {
   }
   r.stages = {stage, stage};
   r.stage_upper = {1_GiB, 2_GiB};
-  r.verdict = {Fit::at_risk, 1,       MemoryPhase::first_optimizer_step, 70_GiB, 82_GiB,
-               80_GiB,       "--tp 8"};
+  r.verdict = {{66_GiB, 70_GiB, 82_GiB, 1_GiB},
+               Fit::at_risk,
+               1,
+               MemoryPhase::first_optimizer_step,
+               3_GiB,
+               2_GiB,
+               80_GiB,
+               "--tp 8"};
   double seconds = 0.125;
   for (const TimePart& part : kTimeParts) r.time.*part.field = Seconds(seconds *= 1.1);
   r.compute = {Seconds(1), Seconds(2), Seconds(3)};
@@ -88,6 +94,9 @@ TEST(ReportJson, ReadsBackAsItWasWritten) {
   EXPECT_EQ(read->step_time, report.step_time);
   EXPECT_EQ(read->stages[1].peak_total(), report.stages[1].peak_total());
   EXPECT_EQ(read->verdict.cheapest_fix, "--tp 8");
+  EXPECT_EQ(read->verdict.needed, 66_GiB);
+  EXPECT_EQ(read->verdict.host, 3_GiB);
+  EXPECT_EQ(read->verdict.host_lacks, 1_GiB);
 }
 
 TEST(ReportJson, CarriesTheUnitInEveryKey) {

@@ -1,0 +1,82 @@
+#include "planner/question/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/search/cheapest_fix.h"
+#include "planner/search/default_batch.h"
+#include "planner/search/relief.h"
+#include "planner/search/single_changes.h"
+
+namespace shardwise {
+namespace {
+
+constexpr int kMostChanges = 3;
+
+/// What is asked beside a layout.
+struct Asked {
+  const ModelSpec& model;
+  const ClusterSpec& cluster;
+  const JobSpec& job;
+  const EngineProfile& engine;
+};
+
+/// "--recompute=full, then --tp=8: 61.2 GiB, 1.32 s a step": one change, or more of which each
+/// saves most memory and the cheapest is then enough; empty where so many are not.
+std::string few_changes(const Asked& s, Layout layout, Bytes usable) {
+  std::string text;
+  for (int change = 1; change <= kMostChanges; ++change) {
+    const std::optional<Fix> fix =
+        cheapest_fix(s.model, s.cluster, s.job, s.engine, layout, usable);
+    if (fix) return text + to_string(*fix);
+    if (change == kMostChanges) break;
+    const std::vector<Neighbour> near =
+        neighbours(s.model, s.cluster, s.job, s.engine, layout, usable);
+    const auto best = std::ranges::max_element(near, {}, &Neighbour::memory_gained);
+    if (best == near.end() || best->memory_gained <= Bytes(0)) break;
+    layout = best->change.layout;
+    text += best->change.text + ", then ";
+  }
+  return "";
+}
+
+/// "--gpus 240, then --tp=8 --pp=2: 61.2 GiB, 1.32 s a step".
+std::string more_gpus(const Asked& s, const Layout& layout) {
+  JobSpec job = s.job;
+  if (job.global_batch_size == 0) job.global_batch_size = default_batch(s.cluster, job, layout);
+  SearchRequest request;
+  request.model = &s.model;
+  request.cluster = &s.cluster;
+  request.job = &job;
+  request.engines = {&s.engine};
+  request.counted = false;
+  std::optional<Relief> found = fewest_gpus(request, [](const std::string&) {});
+  if (!found) return "";
+  // What is typed beside --gpus: data parallelism follows from the other degrees.
+  Layout grown = layout;
+  grown.dp_shard = found->best.layout.dp_shard;
+  const std::string flags = flags_between(grown, found->best.layout);
+  if (!flags.empty()) found->text += ", then " + flags;
+  return to_string(*found);
+}
+
+}  // namespace
+
+std::string advice(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                   const EngineProfile& engine, const Layout& layout, Bytes usable) {
+  const Asked asked = {model, cluster, job, engine};
+  const std::string changes = few_changes(asked, layout, usable);
+  return changes.empty() ? more_gpus(asked, layout) : changes;
+}
+
+StepReport with_advice(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,
+                       const JobSpec& job, const EngineProfile& engine, const Layout& layout) {
+  report.verdict.cheapest_fix = advice(model, cluster, job, engine, layout, report.verdict.usable);
+  return report;
+}
+
+}  // namespace shardwise
