@@ -233,7 +233,7 @@ TEST_F(TooLarge, ARowNamesItsStageItsBytesAndTheCheapestChange) {
   const std::uint32_t row = state().shown.front();
   const LayoutRow& shown = state().answer.rows[row];
   EXPECT_EQ(misfit_text(shown, state().answer.usable),
-            "stage 0 is " + format_bytes(shown.memory - state().answer.usable) + " over");
+            "stage 0 is " + format_bytes(shown.needed - state().answer.usable) + " over");
   session_.want_fix(row);
   session_.settle();
   const Plan& plan = state().plan;

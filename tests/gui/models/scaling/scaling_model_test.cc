@@ -119,8 +119,8 @@ TEST_F(Scaling, SaysByHowMuchNothingFits) {
   const ScalingMap& there = none.state().scaling.map;
   const ScalingPoint& own = there.at(there.row, there.column);
   EXPECT_FALSE(own.layout);
-  const auto least = std::ranges::min_element(none.state().answer.rows, {}, &LayoutRow::memory);
-  EXPECT_EQ(own.why_short, "+" + format_bytes(least->memory - own.usable));
+  const auto least = std::ranges::min_element(none.state().answer.rows, {}, &LayoutRow::needed);
+  EXPECT_EQ(own.why_short, "+" + format_bytes(least->needed - own.usable));
 }
 
 TEST_F(Scaling, WaitsForWhatPeopleWaitForAndFillsCellByCell) {
