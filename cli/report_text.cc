@@ -82,7 +82,7 @@ std::string memory_numbers_text(const StepReport& report, bool brief, bool colou
 }  // namespace
 
 std::string ends_words(const StepReport& report) {
-  return fmt::format("a run ends without {} (allocated, context, communicators), in {}",
+  return fmt::format("a run needs {} (allocated, context, communicators), in {}",
                      format_bytes(report.verdict.needed), words_of(memory_numbers(report).ends_in));
 }
 

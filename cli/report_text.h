@@ -9,7 +9,7 @@ namespace shardwise::cli {
 
 /// The pieces of a report as people read them in 80 columns; each ends with a newline.
 
-/// "a run ends without 64.2 GiB (allocated, context, communicators), in the optimizer step".
+/// "a run needs 64.2 GiB (allocated, context, communicators), in the optimizer step".
 std::string ends_words(const StepReport& report);
 /// Does it fit, how full, how long a step; allocated, reserved, nvidia-smi, and what ends a run.
 /// Then what would make it fit, if anything.
