@@ -36,7 +36,12 @@ room(planner/cost/layer planner/spec planner/schedule planner/cost/kernels plann
 room(planner/cost/memory planner/spec planner/schedule planner/cost/kernels planner/cost/software planner/cost/layer)
 room(planner/legality planner/spec planner/schedule planner/cost/software planner/cost/memory)
 room(planner/cost/step planner/spec planner/schedule planner/cost)
-room(planner/lowering planner/spec planner/model planner/engines planner/schedule planner/cost)
+room(planner/lowering/stage planner/spec planner/schedule planner/cost)
+room(planner/lowering/data_parallel planner/spec planner/schedule planner/cost planner/lowering/stage)
+room(planner/lowering planner/spec planner/model planner/engines planner/schedule planner/cost planner/lowering/stage
+     planner/lowering/data_parallel)
+room(planner/lowering/operands planner/spec planner/schedule planner/cost planner/lowering)
+room(planner/lowering/checks planner/spec planner/lowering/stage)
 room(planner/estimate planner/spec planner/schedule planner/cost planner/legality)
 room(planner/search planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate)
 room(planner/score planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search)

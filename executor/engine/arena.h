@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/device/device.h"
-#include "planner/lowering/arena_layout.h"
+#include "planner/lowering/checks/arena_layout.h"
 #include "planner/spec/program/ledger.h"
 #include "planner/spec/program/step_program.h"
 

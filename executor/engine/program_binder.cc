@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "executor/storage/bad_input.h"
-#include "planner/lowering/check_program.h"
+#include "planner/lowering/checks/check_program.h"
 #include "planner/lowering/finish_step.h"
 #include "planner/spec/text/check.h"
 

@@ -12,7 +12,7 @@
 #include "executor/engine/program_runner.h"
 #include "executor/engine/rank_state.h"
 #include "executor/transformer/layer.h"
-#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage/lowering_context.h"
 #include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "planner/lowering/unit_pieces.h"
+#include "planner/lowering/operands/unit_pieces.h"
 #include "planner/spec/plan/layout.h"
 
 namespace shardwise::exec {

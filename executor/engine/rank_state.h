@@ -11,8 +11,8 @@
 #include "executor/kernels/tensor_view.h"
 #include "executor/kernels/workers.h"
 #include "executor/optimizer/adamw.h"
-#include "planner/lowering/state_types.h"
-#include "planner/lowering/unit_pieces.h"
+#include "planner/lowering/operands/state_types.h"
+#include "planner/lowering/operands/unit_pieces.h"
 #include "planner/spec/program/operand.h"
 
 namespace shardwise::exec {

@@ -10,7 +10,7 @@
 #include "executor/engine/meetings.h"
 #include "executor/engine/prepare_compute.h"
 #include "executor/engine/rank_place.h"
-#include "planner/lowering/lower_to_run.h"
+#include "planner/lowering/operands/lower_to_run.h"
 #include "planner/spec/text/check.h"
 
 namespace shardwise::exec {

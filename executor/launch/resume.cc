@@ -18,7 +18,7 @@
 #include "executor/checkpoint/rank_part.h"
 #include "executor/launch/command.h"
 #include "executor/storage/durable_file.h"
-#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage/lowering_context.h"
 #include "planner/spec/text/error.h"
 
 namespace shardwise::exec {

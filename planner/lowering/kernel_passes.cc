@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "planner/cost/step/pipeline_times.h"
-#include "planner/lowering/layer_items.h"
+#include "planner/lowering/stage/layer_items.h"
 
 namespace shardwise {
 namespace {

@@ -1,6 +1,6 @@
 #include "planner/lowering/lower.h"
 
-#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage/lowering_context.h"
 #include "planner/lowering/stage_lowering.h"
 
 namespace shardwise {

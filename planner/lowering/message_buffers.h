@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/lowering/data_parallel_schedule.h"
-#include "planner/lowering/stage_builder.h"
+#include "planner/lowering/data_parallel/data_parallel_schedule.h"
+#include "planner/lowering/stage/stage_builder.h"
 
 namespace shardwise {
 

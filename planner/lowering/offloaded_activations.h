@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "planner/lowering/data_parallel_schedule.h"
-#include "planner/lowering/lowering_context.h"
-#include "planner/lowering/stage_builder.h"
+#include "planner/lowering/data_parallel/data_parallel_schedule.h"
+#include "planner/lowering/stage/lowering_context.h"
+#include "planner/lowering/stage/stage_builder.h"
 
 namespace shardwise {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/lowering/data_parallel_schedule.h"
-#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/data_parallel/data_parallel_schedule.h"
 #include "planner/lowering/offloaded_activations.h"
-#include "planner/lowering/stage_builder.h"
+#include "planner/lowering/stage/lowering_context.h"
+#include "planner/lowering/stage/stage_builder.h"
 
 namespace shardwise {
 

@@ -6,11 +6,11 @@
 #include <span>
 #include <utility>
 
-#include "planner/lowering/data_parallel_schedule.h"
+#include "planner/lowering/data_parallel/data_parallel_schedule.h"
 #include "planner/lowering/finish_step.h"
 #include "planner/lowering/kernel_passes.h"
 #include "planner/lowering/pass_memory.h"
-#include "planner/lowering/stage_builder.h"
+#include "planner/lowering/stage/stage_builder.h"
 #include "planner/lowering/stage_messages.h"
 #include "planner/schedule/schedule.h"
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "planner/lowering/lowering_context.h"
-#include "planner/lowering/stage_builder.h"
+#include "planner/lowering/stage/lowering_context.h"
+#include "planner/lowering/stage/stage_builder.h"
 
 namespace shardwise {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/lowering/lowering_context.h"
 #include "planner/lowering/message_buffers.h"
-#include "planner/lowering/stage_builder.h"
+#include "planner/lowering/stage/lowering_context.h"
+#include "planner/lowering/stage/stage_builder.h"
 #include "planner/schedule/schedule.h"
 
 namespace shardwise {

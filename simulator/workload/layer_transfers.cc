@@ -4,8 +4,8 @@
 
 #include "planner/cost/software/time_rules.h"
 #include "planner/cost/step/pipeline_times.h"
-#include "planner/lowering/layer_items.h"
 #include "planner/lowering/price.h"
+#include "planner/lowering/stage/layer_items.h"
 
 namespace shardwise::sim {
 namespace {

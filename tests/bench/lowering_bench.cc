@@ -5,9 +5,9 @@
 
 #include "planner/engines/engines.h"
 #include "planner/legality/legality.h"
-#include "planner/lowering/check_program.h"
+#include "planner/lowering/checks/check_program.h"
 #include "planner/lowering/lower.h"
-#include "planner/lowering/lower_to_run.h"
+#include "planner/lowering/operands/lower_to_run.h"
 #include "planner/lowering/price.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/machine/cluster_reader.h"

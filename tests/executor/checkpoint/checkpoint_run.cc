@@ -9,7 +9,7 @@
 #include "executor/checkpoint/saved_checkpoint.h"
 #include "executor/comm/thread_world.h"
 #include "executor/device/cpu/cpu_device.h"
-#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage/lowering_context.h"
 #include "planner/spec/text/error.h"
 
 namespace shardwise::exec::test {

@@ -9,7 +9,7 @@
 #include "executor/engine/program_binder.h"
 #include "executor/engine/step_scalars.h"
 #include "executor/engine/trainer.h"
-#include "planner/lowering/lower_to_run.h"
+#include "planner/lowering/operands/lower_to_run.h"
 #include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec::test {

@@ -14,7 +14,7 @@
 #include "planner/cost/memory/memory.h"
 #include "planner/engines/engines.h"
 #include "planner/legality/legality.h"
-#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage/lowering_context.h"
 #include "planner/spec/plan/names.h"
 #include "tests/executor/grid/gpu_job.h"
 #include "tests/executor/launch/plans.h"

@@ -7,7 +7,7 @@
 #include "planner/cost/memory/memory.h"
 #include "planner/cost/memory/root_buckets.h"
 #include "planner/cost/memory/stage_buffers.h"
-#include "planner/lowering/buckets.h"
+#include "planner/lowering/data_parallel/buckets.h"
 #include "planner/lowering/lower.h"
 #include "planner/spec/json/json_writer.h"
 #include "planner/spec/report/report_names.h"

@@ -5,7 +5,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/legality/legality.h"
-#include "planner/lowering/check_program.h"
+#include "planner/lowering/checks/check_program.h"
 #include "planner/lowering/lower.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/plan/plan.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/lowering/lower_to_run.h"
+#include "planner/lowering/operands/lower_to_run.h"
 #include "tests/planner/lowering/lowered.h"
 
 namespace shardwise::test {

@@ -1,0 +1,187 @@
+#include "planner/lowering/operands/pass_operands.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardwise {
+namespace {
+
+/// What the kernels lay out themselves: bytes.
+Operand bytes_in(OperandPart part, Access access, BufferId buffer, std::int64_t bytes) {
+  Operand operand;
+  operand.part = part;
+  operand.access = access;
+  operand.dtype = DType::int8;
+  operand.buffer = buffer;
+  operand.count = bytes;
+  return operand;
+}
+
+/// The embedding begins the stream and the head ends it; backward the other way round.
+Access stream_access(LayerRole layer, bool forward) {
+  if (layer == LayerRole::embedding) return forward ? Access::output : Access::input;
+  if (layer == LayerRole::head) return forward ? Access::input : Access::output;
+  return Access::accumulate;
+}
+
+}  // namespace
+
+PassOperands::PassOperands(OperandWriter& writer, const GradientFlow& gradients)
+    : writer_(writer),
+      flow_(gradients),
+      gathered_(writer.run().units->units.size(), kNone),
+      streams_(static_cast<std::size_t>(writer.run().context->num_microbatches), kNone),
+      saved_(writer.run().model().layers.size(), streams_) {
+  std::int64_t bytes = 0;
+  for (const LayerRoom& room : writer.run().rooms) bytes = std::max(bytes, room.tables);
+  tables_ = writer.make(MemoryCategory::activations, bytes);
+}
+
+void PassOperands::list(OpId op) {
+  const ProgramOp& each = writer_.operation(op);
+  const std::vector<TensorPlace> places =
+      parameters_of(writer_.run().model(), *writer_.run().units, each.layer);
+  tables(op);
+  parameters(op, places);
+  if (each.role == OpRole::backward) gradients(op, places);
+  room(op);
+  step(op);
+  if (each.role == OpRole::backward) sums(op);
+}
+
+/// What the host hands an embedding and a head, and what the head hands back.
+void PassOperands::step(OpId op) {
+  const ProgramOp& each = writer_.operation(op);
+  const LayerRole layer = writer_.run().kind_of(each.layer).role;
+  const StepBlock& block = writer_.step_block();
+  const auto add = [&](OperandPart part, Access access, const StepRange& all) {
+    const std::int64_t parts = writer_.run().context->num_microbatches;
+    writer_.add(op, writer_.of_step(part, access, all.part(each.microbatch, parts)));
+  };
+  if (layer == LayerRole::embedding && each.role == OpRole::forward) {
+    add(OperandPart::inputs, Access::input, block.inputs);
+  }
+  if (layer != LayerRole::head || each.role != OpRole::backward) return;
+  add(OperandPart::targets, Access::input, block.targets);
+  add(OperandPart::loss_scale, Access::input, block.loss_scales);
+  add(OperandPart::loss, Access::accumulate, block.losses);
+}
+
+void PassOperands::tables(OpId op) {
+  const bool fills = !std::exchange(filled_, true);
+  std::int64_t bytes = 0;
+  for (const LayerRoom& room : writer_.run().rooms) bytes = std::max(bytes, room.tables);
+  writer_.add(
+      op, bytes_in(OperandPart::tables, fills ? Access::output : Access::input, tables_, bytes));
+}
+
+/// Mixed precision that keeps whole weights in fp32 casts them for the pass.
+BufferId PassOperands::weights_of(OpId op, std::size_t unit,
+                                  std::vector<std::pair<std::size_t, BufferId>>& casts) {
+  if (gathered_[unit] != kNone) return gathered_[unit];
+  const StateTypes& types = writer_.types();
+  if (types.weights == types.compute) return writer_.state(unit).weights;
+  const auto made = std::ranges::find(casts, unit, &std::pair<std::size_t, BufferId>::first);
+  if (made != casts.end()) return made->second;
+  const ProgramOp& each = writer_.operation(op);
+  const BufferId cast = writer_.make(MemoryCategory::gathered_weights,
+                                     writer_.unit(unit).elements * bytes_of(types.compute),
+                                     each.layer, each.microbatch);
+  casts.emplace_back(unit, cast);
+  writer_.add(op, writer_.weights(Access::input, unit, writer_.placement().parameters));
+  writer_.add(op,
+              writer_.whole(OperandPart::cast_weights, Access::output, unit, cast, types.compute));
+  return cast;
+}
+
+void PassOperands::parameters(OpId op, const std::vector<TensorPlace>& places) {
+  std::vector<std::pair<std::size_t, BufferId>> casts;
+  std::vector<Operand> tensors;
+  for (const TensorPlace& place : places) {
+    const UnitTensor& tensor = writer_.run().units->tensor(place);
+    Operand operand = writer_.whole(OperandPart::parameter, Access::input, place.unit,
+                                    weights_of(op, place.unit, casts), writer_.types().compute);
+    operand.first = tensor.begin;
+    operand.count = tensor.elements;
+    tensors.push_back(operand);
+  }
+  for (const Operand& tensor : tensors) writer_.add(op, tensor);
+}
+
+void PassOperands::gradients(OpId op, const std::vector<TensorPlace>& places) {
+  const std::vector<GradientTarget>& targets = flow_.of(op);
+  for (const GradientTarget& target : targets) {
+    if (!target.begins) continue;
+    Operand whole = target.made;
+    whole.part = target.joins ? OperandPart::joined_gradients : OperandPart::fresh_gradients;
+    whole.access = target.joins ? Access::accumulate : Access::output;
+    writer_.add(op, whole);
+  }
+  for (const TensorPlace& place : places) {
+    const UnitTensor& tensor = writer_.run().units->tensor(place);
+    const auto target = std::ranges::find_if(targets, [&](const GradientTarget& made) {
+      return made.unit == place.unit && made.owner == tensor.layer;
+    });
+    Operand gradient = target->made;
+    gradient.part = OperandPart::parameter_gradient;
+    gradient.access = Access::accumulate;
+    gradient.first = target->made.first + tensor.begin - target->begin;
+    gradient.count = tensor.elements;
+    writer_.add(op, gradient);
+  }
+}
+
+void PassOperands::room(OpId op) {
+  const ProgramOp& each = writer_.operation(op);
+  const LayerRoom& bytes = writer_.run().room(each.layer);
+  const LoweringContext& context = *writer_.run().context;
+  const LayerRole role = writer_.run().kind_of(each.layer).role;
+  const bool forward = each.role == OpRole::forward;
+  const bool again = each.role == OpRole::recompute;
+  const auto mb = static_cast<std::size_t>(each.microbatch);
+
+  if (!again) {
+    const std::int64_t tokens = context.layout().micro_batch_size * context.job().sequence_length;
+    Operand stream;
+    stream.part = OperandPart::stream;
+    stream.access = stream_access(role, forward);
+    stream.dtype = writer_.types().compute;
+    stream.count = tokens * writer_.run().model().hidden_size;
+    BufferId& buffer = streams_[mb];
+    if (buffer == kNone) {
+      buffer = writer_.make(MemoryCategory::working, stream.count * bytes_of(stream.dtype), -1,
+                            each.microbatch);
+    }
+    stream.buffer = buffer;
+    writer_.add(op, stream);
+  }
+
+  BufferId& saved = saved_[static_cast<std::size_t>(each.layer)][mb];
+  if (saved == kNone)
+    saved = writer_.make(MemoryCategory::activations, bytes.saved, each.layer, each.microbatch);
+  writer_.add(op, bytes_in(OperandPart::saved, forward ? Access::output : Access::accumulate, saved,
+                           bytes.saved));
+
+  const std::int64_t room = forward ? bytes.forward_workspace : bytes.backward_workspace;
+  const BufferId ready = std::exchange(recomputed_, kNone);
+  const MemoryCategory category = again                     ? MemoryCategory::recompute_scratch
+                                  : role == LayerRole::head ? MemoryCategory::logits_and_loss
+                                                            : MemoryCategory::working;
+  const bool filled = each.role == OpRole::backward && ready != kNone;
+  const BufferId space = filled ? ready : writer_.make(category, room, each.layer, each.microbatch);
+  if (again) recomputed_ = space;
+  const Access access = filled ? Access::accumulate : again ? Access::output : Access::workspace;
+  writer_.add(op, bytes_in(OperandPart::layer_workspace, access, space, room));
+  writer_.add(op, bytes_in(OperandPart::kernel_workspace, Access::workspace,
+                           writer_.kernel_workspace(), writer_.kernel_workspace_bytes()));
+}
+
+void PassOperands::sums(OpId op) {
+  for (const GradientTarget& target : flow_.of(op)) {
+    if (!target.ends || !target.apart) continue;
+    writer_.add(op, target.made);
+    writer_.add(op, target.sum);
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/lowering/operands/gradient_flow.h"
+#include "planner/lowering/operands/operand_writer.h"
+
+namespace shardwise {
+
+/// Lists what the passes of layers read and write, in the order in which an operation does: tables;
+/// weights that it casts, each beside what they become; parameters; gradients that it clears, and
+/// sums that it adds to; gradients of the parameters; the stream, what is saved, the workspace;
+/// tokens and loss; gradients of this micro-batch, each beside the sum that it joins.
+class PassOperands {
+ public:
+  PassOperands(OperandWriter& writer, const GradientFlow& gradients);
+
+  void list(OpId op);
+  /// Where a unit's weights are whole from now on. kNone: where the rank keeps them.
+  void gathered(std::size_t unit, BufferId buffer) { gathered_[unit] = buffer; }
+  BufferId gathered(std::size_t unit) const { return gathered_[unit]; }
+
+ private:
+  void tables(OpId op);
+  void parameters(OpId op, const std::vector<TensorPlace>& places);
+  void gradients(OpId op, const std::vector<TensorPlace>& places);
+  void room(OpId op);
+  void step(OpId op);
+  void sums(OpId op);
+  BufferId weights_of(OpId op, std::size_t unit,
+                      std::vector<std::pair<std::size_t, BufferId>>& casts);
+
+  OperandWriter& writer_;
+  const GradientFlow& flow_;
+  std::vector<BufferId> gathered_;  // by unit
+  BufferId tables_ = kNone;
+  bool filled_ = false;                       // the tables
+  std::vector<BufferId> streams_;             // by micro-batch
+  std::vector<std::vector<BufferId>> saved_;  // by layer and micro-batch
+  BufferId recomputed_ = kNone;               // what the next backward pass reads
+};
+
+}  // namespace shardwise

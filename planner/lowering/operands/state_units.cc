@@ -1,0 +1,186 @@
+#include "planner/lowering/operands/state_units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "planner/cost/layer/registered_tensors.h"
+#include "planner/cost/layer/root_unit.h"
+#include "planner/cost/memory/bucket_rules.h"
+#include "planner/cost/memory/root_buckets.h"
+#include "planner/cost/memory/state_bytes.h"
+#include "planner/lowering/data_parallel/buckets.h"
+#include "planner/spec/text/check.h"
+#include "planner/spec/text/units.h"
+
+namespace shardwise {
+namespace {
+
+std::string with_index(std::string name, const char* what, std::int64_t number) {
+  const std::size_t at = name.find(what);
+  if (at != std::string::npos) name.replace(at, std::string(what).size(), std::to_string(number));
+  return name;
+}
+
+/// By layer of the model: its number among the blocks, as checkpoints count.
+std::vector<std::int64_t> block_numbers(const ModelSpec& model) {
+  std::vector<std::int64_t> numbers;
+  std::int64_t next = 0;
+  for (const int kind : model.layers) {
+    const LayerRole role = model.kinds[static_cast<std::size_t>(kind)].role;
+    const bool outside = role == LayerRole::embedding || role == LayerRole::head;
+    numbers.push_back(outside ? 0 : next++);
+  }
+  return numbers;
+}
+
+class Collector {
+ public:
+  explicit Collector(const LoweringContext& context)
+      : context_(context), numbers_(block_numbers(context.plan->model)) {
+    made_.places.resize(context.plan->model.layers.size());
+  }
+
+  const std::vector<ParameterSpec>& parameters(std::int32_t layer) const {
+    const ModelSpec& model = context_.plan->model;
+    const int kind = model.layers[static_cast<std::size_t>(layer)];
+    return model.kinds[static_cast<std::size_t>(kind)].parameters;
+  }
+
+  std::int64_t elements(std::int32_t layer, std::int32_t parameter) const {
+    const ParameterSpec& spec = parameters(layer)[static_cast<std::size_t>(parameter)];
+    return local_tensor(spec, context_.engine(), context_.layout()).elements();
+  }
+
+  /// \param start  the tensor begins at a multiple of so many elements
+  void add(StateUnit& unit, std::int32_t layer, std::int32_t parameter, std::int64_t start) {
+    const ParameterSpec& spec = parameters(layer)[static_cast<std::size_t>(parameter)];
+    const auto l = static_cast<std::size_t>(layer);
+    UnitTensor tensor;
+    tensor.layer = layer;
+    tensor.parameter = parameter;
+    tensor.name = with_index(spec.name, "{layer}", numbers_[l]);
+    tensor.shape = spec.shape;
+    tensor.elements = elements(layer, parameter);
+    tensor.filled = spec.elements();
+    tensor.begin = round_up(unit.elements, start);
+    unit.elements = tensor.begin + tensor.elements;
+    std::vector<TensorPlace>& places = made_.places[l];
+    places.resize(parameters(layer).size());
+    places[static_cast<std::size_t>(parameter)] = {made_.units.size(), unit.tensors.size()};
+    unit.tensors.push_back(std::move(tensor));
+  }
+
+  void close(StateUnit unit) { made_.units.push_back(std::move(unit)); }
+  StateUnits take() { return std::move(made_); }
+
+ private:
+  const LoweringContext& context_;
+  std::vector<std::int64_t> numbers_;
+  StateUnits made_;
+};
+
+/// What of a layer one rank updates where both axes share the optimizer's state.
+std::int64_t outer_shard(const LoweringContext& context, std::int32_t layer) {
+  const ModelSpec& model = context.plan->model;
+  StageLayers alone;
+  alone.runs.push_back({model.layers[static_cast<std::size_t>(layer)], 1, 0});
+  const StageParts parts = stage_parts(model, context.memories, alone);
+  return placed_elements(parts, context.engine(), context.layout(), Placement::shard_both,
+                         context.memory_rules.shard_multiple)
+      .elements();
+}
+
+/// Whether units end where the last rank's piece does: where collectives take equal pieces only, as
+/// on GPUs, and under engines that have the padding of what is whole.
+bool equal_pieces(const LoweringContext& context) {
+  const EngineProfile& engine = context.engine();
+  if (context.placement.optimizer == Placement::replicate) return false;
+  return context.plan->cluster.gpu.vendor != "cpu" || pads_whole_units(engine, context.layout()) ||
+         pads_whole_buckets(engine, context.layout());
+}
+
+/// Ends the unit where the last rank's piece does: what ranks keep and move is whole pieces.
+void pad(StateUnit& unit, const LoweringContext& context) {
+  if (unit.outer_shard > 0) {
+    unit.shard = std::max(unit.shard, unit.outer_shard * context.layout().dp_replicate);
+  }
+  unit.elements = std::max(unit.elements, unit.shard * context.shards.dense);
+}
+
+/// A tensor of the stage, in the order in which backward completes them.
+struct Turn {
+  std::int32_t layer = 0;
+  std::int32_t parameter = 0;
+  bool joins = false;  // the one before it, as rows of one of the engine's tensors
+};
+
+}  // namespace
+
+StateUnits state_units(const LoweringContext& context, std::int32_t stage) {
+  std::vector<std::int32_t> slots;  // layers
+  for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
+    for (const StageLayer& layer : chunk.layers) slots.push_back(layer.layer);
+  }
+  Collector collector(context);
+  std::array<std::vector<Turn>, 2> turns;  // of units, and of what is outside in root_buckets()
+  const bool fills = fills_root_buckets(context.engine(), context.layout());
+  for (std::size_t s = slots.size(); s-- > 0;) {
+    const int kind = context.plan->model.layers[static_cast<std::size_t>(slots[s])];
+    const LayerSpec& layer = context.plan->model.kinds[static_cast<std::size_t>(kind)];
+    const std::vector<RegisteredTensor> tensors = registered_tensors(layer, context.engine());
+    for (std::size_t t = tensors.size(); t-- > 0;) {
+      for (std::size_t p = tensors[t].size(); p-- > 0;) {
+        turns[fills && is_outside(layer.role) ? 1 : 0].push_back(
+            {slots[s], tensors[t][p], p + 1 < tensors[t].size()});
+      }
+    }
+  }
+  const std::int64_t start = bucket_rules(context.engine(), context.layout(), true).start;
+  std::array<std::vector<Turn>::iterator, 2> at = {turns[0].begin(), turns[1].begin()};
+  for (const Bucket& bucket : buckets_of(context, stage)) {
+    StateUnit unit;
+    std::int64_t elements = 0;
+    auto& next = at[bucket.root ? 1 : 0];
+    auto end = next;
+    for (; end != turns[bucket.root ? 1 : 0].end() && elements < bucket.elements; ++end) {
+      elements += collector.elements(end->layer, end->parameter);
+    }
+    SHARDWISE_CHECK(elements == bucket.elements,
+                    fmt::format("{} of {}", elements, bucket.elements));
+    const bool whole_layer =
+        bucket.first == bucket.last && std::ssize(collector.parameters(next->layer)) == end - next;
+    unit.shard = ceil_div(bucket.padded, context.shards.dense);
+    if (whole_layer) unit.layer = next->layer;
+    if (context.placement.optimizer == Placement::shard_both) {
+      unit.outer_shard = bucket.root ? ceil_div(unit.shard, context.layout().dp_replicate)
+                                     : outer_shard(context, next->layer);
+    }
+    // A layer's own unit has its tensors in the order of the model, where nothing aligns them, and
+    // so has a bucket outside the units.
+    if ((whole_layer && start == 1) || bucket.root) std::reverse(next, end);
+    for (; next != end; ++next) {
+      collector.add(unit, next->layer, next->parameter, next->joins ? 1 : start);
+    }
+    if (equal_pieces(context)) pad(unit, context);
+    collector.close(std::move(unit));
+  }
+  SHARDWISE_CHECK(at[0] == turns[0].end() && at[1] == turns[1].end(),
+                  "every tensor is in a bucket");
+  return collector.take();
+}
+
+std::size_t StateUnits::of_layer(std::int32_t layer) const {
+  const auto found = std::ranges::find(units, layer, &StateUnit::layer);
+  SHARDWISE_CHECK(found != units.end(), fmt::format("layer {} has no unit of its own", layer));
+  return static_cast<std::size_t>(found - units.begin());
+}
+
+std::int64_t StateUnits::elements() const {
+  std::int64_t sum = 0;
+  for (const StateUnit& unit : units) sum += unit.elements;
+  return sum;
+}
+
+}  // namespace shardwise

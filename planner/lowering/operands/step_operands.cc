@@ -1,0 +1,118 @@
+#include "planner/lowering/operands/step_operands.h"
+
+#include <algorithm>
+
+#include "planner/lowering/finish_step.h"
+
+namespace shardwise {
+namespace {
+
+/// By unit: its gradients, an fp32 copy of them, weights, their fp32 copy or remainders, moments.
+void list_optimizer(OperandWriter& writer, OpId op) {
+  using enum OperandPart;
+  const StateTypes& types = writer.types();
+  const Placement updated = writer.placement().optimizer;
+  const std::size_t units = writer.run().units->units.size();
+  std::int64_t all = 0;
+  for (std::size_t u = 0; u < units; ++u) all += writer.room(u, updated);
+  const BufferId casts = writer.make(MemoryCategory::main_gradients,
+                                     types.casts_gradients ? all * bytes_of(DType::fp32) : 0);
+  std::int64_t next = 0;
+  for (std::size_t u = 0; u < units; ++u) {
+    const UnitBuffers& own = writer.state(u);
+    const Operand gradient = writer.gradients(Access::input, u, updated);
+    const auto wide = [&](OperandPart part, Access access, BufferId buffer) {
+      Operand operand = writer.whole(part, access, u, buffer, DType::fp32);
+      operand.count = gradient.count;
+      return operand;
+    };
+    writer.add(op, gradient);
+    Operand cast = wide(main_gradients, Access::workspace, casts);
+    cast.first = next;
+    writer.add(op, cast);
+    next += writer.room(u, updated);
+    const bool copied = types.main_weights && !types.remainders;
+    writer.add(op, writer.weights(copied ? Access::output : Access::accumulate, u, updated));
+    if (types.remainders) {
+      Operand halves = wide(weight_remainders, Access::accumulate, own.main_weights);
+      halves.dtype = DType::int8;
+      halves.count *= types.main_bytes();
+      writer.add(op, halves);
+    } else {
+      writer.add(op, wide(main_weights, Access::accumulate, own.main_weights));
+    }
+    writer.add(op, wide(first_moments, Access::accumulate, own.first_moments));
+    writer.add(op, wide(second_moments, Access::accumulate, own.second_moments));
+  }
+}
+
+void list_norm(OperandWriter& writer, OpId op) {
+  using enum OperandPart;
+  const StepBlock& block = writer.step_block();
+  writer.add(op, writer.of_step(own_squares, Access::output, block.own_squares));
+  if (block.all_squares.bytes > 0) {
+    writer.add(op, writer.of_step(all_squares, Access::output, block.all_squares));
+  }
+  writer.add(op, writer.of_step(gradient_norm, Access::output, block.gradient_norm));
+  writer.add(op, writer.of_step(adam_step, Access::accumulate, block.adam_step));
+}
+
+/// Per-token loss: the tokens of all ranks, and gradients divided by them.
+void list_tokens(OperandWriter& writer, OpId op, bool counts) {
+  using enum OperandPart;
+  const StepBlock& block = writer.step_block();
+  const bool alone = block.all_tokens.bytes == 0;
+  if (counts || alone) {
+    writer.add(op, writer.of_step(own_tokens, Access::input, block.own_tokens));
+  }
+  if (!alone) {
+    writer.add(
+        op, writer.of_step(all_tokens, counts ? Access::output : Access::input, block.all_tokens));
+  }
+  if (counts) return;
+  writer.add(op, writer.of_step(token_factor, Access::output, block.token_factor));
+}
+
+bool has_norm(const StageProgram& program) {
+  return std::ranges::any_of(program.operations,
+                             [](const ProgramOp& op) { return op.role == OpRole::gradient_norm; });
+}
+
+}  // namespace
+
+void list_check_operands(OperandWriter& writer, OpId op) {
+  using enum OperandPart;
+  const StepBlock& block = writer.step_block();
+  writer.add(op, writer.of_step(own_squares, Access::workspace, block.own_squares));
+  writer.add(op, writer.of_step(gradient_check, Access::accumulate, block.gradient_check));
+}
+
+void list_step_operands(OperandWriter& writer, OpId op) {
+  using enum OperandPart;
+  const ProgramOp& each = writer.operation(op);
+  if (each.role == OpRole::optimizer) {
+    list_optimizer(writer, op);
+    // Where nothing was reduced nobody has looked at them, or taken the norm.
+    if (writer.run().place.shard_ranks == 1) list_check_operands(writer, op);
+    if (!has_norm(writer.program())) return list_norm(writer, op);
+    return writer.add(op, writer.of_step(adam_step, Access::input, writer.step_block().adam_step));
+  }
+  if (each.role == OpRole::gradient_norm) list_norm(writer, op);
+  if (each.role == OpRole::finalize) {
+    const bool counts = each.part == FinalizePart::kTokens;
+    if (!counts && each.part != FinalizePart::kScale) return;
+    list_tokens(writer, op, counts);
+    if (counts) return;
+  }
+  const Placement updated = writer.placement().optimizer;
+  for (std::size_t u = 0; u < writer.run().units->units.size(); ++u) {
+    if (each.role == OpRole::finalize) {
+      writer.add(op, writer.gradients(Access::accumulate, u, updated));
+    } else {  // the norm: over all ranks every element once
+      const ShardRange own = stands_for(writer.unit(u), updated, writer.run().place);
+      writer.add(op, writer.gradients(Access::input, u, own));
+    }
+  }
+}
+
+}  // namespace shardwise

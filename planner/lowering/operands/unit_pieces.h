@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/lowering/operands/state_units.h"
+#include "planner/spec/plan/placement.h"
+
+namespace shardwise {
+
+/// Where a rank stands in the data-parallel axes.
+struct DataParallelPlace {
+  std::int64_t shard_ranks = 1;  // ranks that share a state placed shard_inner …
+  int shard_rank = 0;            // … and which of them this is
+  std::int64_t replicas = 1;     // dp_replicate
+  int replica = 0;
+  std::int64_t world = 1;
+  int world_rank = 0;
+};
+
+/// A range of a unit's elements.
+struct ShardRange {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+
+/// Piece r of `all` elements cut into pieces of `piece`: the last may be short, or empty.
+ShardRange piece_held(std::int64_t all, std::int64_t piece, std::int64_t rank);
+
+/// Elements of a unit that a rank has room for, padding included.
+std::int64_t room_of(const StateUnit& unit, Placement placement);
+
+/// Those that this rank has of it.
+ShardRange held_of(const StateUnit& unit, Placement placement, const DataParallelPlace& place);
+
+/// Of those that it updates, over all ranks each once: ranks that update the same share them out.
+ShardRange stands_for(const StateUnit& unit, Placement optimizer, const DataParallelPlace& place);
+
+}  // namespace shardwise

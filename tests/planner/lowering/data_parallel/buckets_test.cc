@@ -1,0 +1,56 @@
+#include "planner/lowering/data_parallel/buckets.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/planner/lowering/lowered.h"
+
+namespace shardwise::test {
+namespace {
+
+constexpr std::int64_t kLimit = 1'000'000;
+constexpr std::int64_t kTokenTable = 32'000 * 512;  // and head, each more than a bucket
+
+std::vector<std::int64_t> elements_of_buckets(const char* engine) {
+  Layout layout;
+  layout.dp_shard = 2;
+  layout.zero_stage = 1;
+  Plan plan = small_plan(*find_engine(engine), layout, 1);
+  plan.engine.bucket_elements = kLimit;
+  plan.engine.bucket_elements_per_rank = 0;
+  std::vector<std::int64_t> elements;
+  for (const Bucket& each : buckets_of(lowering_context(plan, Granularity::layer, false), 0)) {
+    elements.push_back(each.elements);
+  }
+  std::int64_t all = 0;
+  for (const int kind : plan.model.layers) {
+    all += plan.model.kinds[static_cast<std::size_t>(kind)].parameter_count();
+  }
+  EXPECT_EQ(std::accumulate(elements.begin(), elements.end(), std::int64_t{0}), all) << engine;
+  return elements;
+}
+
+TEST(Buckets, OfMegatronEndWithTheTensorThatFillsThem) {
+  std::vector<std::int64_t> elements = elements_of_buckets("megatron_ddp");
+  elements.pop_back();
+  for (const std::int64_t each : elements) EXPECT_GE(each, kLimit);
+}
+
+TEST(Buckets, OfDeepSpeedAndInternEvoEndBeforeTheTensorThatDoesNotFit) {
+  for (const char* engine : {"deepspeed", "internevo"}) {
+    for (const std::int64_t each : elements_of_buckets(engine)) {
+      EXPECT_TRUE(each <= kLimit || each == kTokenTable) << engine << " " << each;
+    }
+  }
+}
+
+TEST(Buckets, OfFlatGradientsAreCutWhereverTheLimitFalls) {
+  std::vector<std::int64_t> elements = elements_of_buckets("megatron_deepspeed");
+  EXPECT_LE(elements.back(), kLimit);
+  elements.pop_back();
+  for (const std::int64_t each : elements) EXPECT_EQ(each, kLimit);
+}
+
+}  // namespace
+}  // namespace shardwise::test
