@@ -15,7 +15,7 @@
 #include "planner/question/asked_engines.h"
 #include "planner/question/field_values.h"
 #include "planner/question/flags.h"
-#include "planner/search/default_batch.h"
+#include "planner/search/advice/default_batch.h"
 #include "planner/spec/plan/plan_fields.h"
 #include "planner/spec/text/nearest.h"
 #include "planner/spec/text/number.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "planner/search/break_even.h"
+#include "planner/search/advice/break_even.h"
 #include "planner/spec/plan/plan.h"
 
 namespace shardwise::sim {

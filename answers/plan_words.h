@@ -7,8 +7,8 @@
 #include "answers/plan_answer.h"
 #include "answers/plan_question.h"
 #include "planner/question/field_values.h"
+#include "planner/search/advice/why_not.h"
 #include "planner/search/search.h"
-#include "planner/search/why_not.h"
 
 namespace shardwise::sim {
 

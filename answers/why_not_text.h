@@ -3,7 +3,7 @@
 #include <string>
 
 #include "planner/question/field_values.h"
-#include "planner/search/why_not.h"
+#include "planner/search/advice/why_not.h"
 
 namespace shardwise::sim {
 

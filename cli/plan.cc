@@ -25,7 +25,7 @@
 #include "planner/estimate/estimate.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/question/field_values.h"
-#include "planner/search/why_not.h"
+#include "planner/search/advice/why_not.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"

@@ -5,7 +5,7 @@
 
 #include "answers/plan_answer.h"
 #include "planner/question/field_values.h"
-#include "planner/search/why_not.h"
+#include "planner/search/advice/why_not.h"
 #include "planner/spec/report/report.h"
 
 namespace shardwise::cli {

@@ -14,8 +14,8 @@
 #include "planner/command/number_flags.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/asked_size.h"
-#include "planner/search/sizing.h"
-#include "planner/search/sizing_json.h"
+#include "planner/search/advice/sizing.h"
+#include "planner/search/advice/sizing_json.h"
 #include "planner/spec/text/format.h"
 
 namespace shardwise::cli {

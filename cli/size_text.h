@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/search/sizing.h"
+#include "planner/search/advice/sizing.h"
 
 namespace shardwise::cli {
 

@@ -43,7 +43,11 @@ room(planner/lowering planner/spec planner/model planner/engines planner/schedul
 room(planner/lowering/operands planner/spec planner/schedule planner/cost planner/lowering)
 room(planner/lowering/checks planner/spec planner/lowering/stage)
 room(planner/estimate planner/spec planner/schedule planner/cost planner/legality)
-room(planner/search planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate)
+room(planner/search/space planner/spec planner/schedule planner/cost planner/legality planner/estimate)
+room(planner/search/pricing planner/spec planner/schedule planner/cost planner/estimate planner/search/space)
+room(planner/search planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate
+     planner/search/space planner/search/pricing)
+room(planner/search/advice planner/spec planner/engines planner/schedule planner/legality planner/estimate planner/search)
 room(planner/score planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search)
 room(planner/question planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search planner/score)
 room(planner/export planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search planner/question)
@@ -83,7 +87,7 @@ set(may_use_words planner/spec/json/reader planner/spec/text/check planner/spec/
 # for the orders of slots that the search's threads share.
 set(threads "^#include <(thread|mutex|shared_mutex|atomic|future|condition_variable|semaphore|barrier|latch)>")
 set(may_have_threads planner/search/best_first planner/search/best_rows planner/search/explore planner/search/finder
-    planner/search/search planner/search/search_memory planner/search/search_threads
+    planner/search/search planner/search/pricing/search_memory planner/search/search_threads
     planner/schedule/kept_slots)
 
 # The viewer: what it shows is computed without ImGui, and what draws computes nothing. Panels may

@@ -9,7 +9,7 @@
 #include "answers/html/sections.h"
 #include "planner/estimate/estimate.h"
 #include "planner/question/layout_words.h"
-#include "planner/search/why_not.h"
+#include "planner/search/advice/why_not.h"
 #include "planner/spec/report/memory_labels.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"

@@ -16,7 +16,7 @@
 #include "planner/cost/kernels/gpu_workspace.h"
 #include "planner/engines/executed.h"
 #include "planner/estimate/estimate.h"
-#include "planner/search/cheapest_fix.h"
+#include "planner/search/advice/cheapest_fix.h"
 #include "planner/spec/text/error.h"
 #include "planner/spec/text/format.h"
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "planner/search/cheapest_fix.h"
-#include "planner/search/default_batch.h"
-#include "planner/search/relief.h"
-#include "planner/search/single_changes.h"
+#include "planner/search/advice/cheapest_fix.h"
+#include "planner/search/advice/default_batch.h"
+#include "planner/search/advice/relief.h"
+#include "planner/search/advice/single_changes.h"
 
 namespace shardwise {
 namespace {

@@ -13,7 +13,7 @@
 #include "planner/legality/legality.h"
 #include "planner/question/flags.h"
 #include "planner/schedule/gathers_once.h"
-#include "planner/search/default_batch.h"
+#include "planner/search/advice/default_batch.h"
 #include "planner/search/search.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/plan/names.h"

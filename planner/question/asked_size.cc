@@ -8,7 +8,7 @@
 
 #include "planner/cost/kernels/flops.h"
 #include "planner/model/parameter_words.h"
-#include "planner/search/default_batch.h"
+#include "planner/search/advice/default_batch.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/machine/cluster_reader.h"
 

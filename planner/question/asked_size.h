@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/question/subject.h"
-#include "planner/search/sizing.h"
+#include "planner/search/advice/sizing.h"
 #include "planner/spec/machine/cluster_spec.h"
 #include "planner/spec/report/report.h"
 #include "planner/spec/text/diagnostic.h"

@@ -10,8 +10,8 @@
 #include <span>
 #include <utility>
 
-#include "planner/search/evaluator.h"
-#include "planner/search/search_memory.h"
+#include "planner/search/pricing/evaluator.h"
+#include "planner/search/pricing/search_memory.h"
 #include "planner/search/search_threads.h"
 
 namespace shardwise {

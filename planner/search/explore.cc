@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "planner/search/best_rows.h"
-#include "planner/search/evaluator.h"
 #include "planner/search/explore_visitors.h"
 #include "planner/search/layout_grid.h"
-#include "planner/search/search_memory.h"
+#include "planner/search/pricing/evaluator.h"
+#include "planner/search/pricing/search_memory.h"
 #include "planner/search/search_threads.h"
 #include "planner/search/timing_jobs.h"
 #include "planner/search/work_list.h"

@@ -8,9 +8,9 @@
 
 #include "planner/estimate/estimate.h"
 #include "planner/search/best_rows.h"
-#include "planner/search/evaluator.h"
 #include "planner/search/explore.h"
 #include "planner/search/layout_grid.h"
+#include "planner/search/pricing/evaluator.h"
 #include "planner/search/work_list.h"
 #include "planner/spec/text/check.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/search/evaluator.h"
+#include "planner/search/pricing/evaluator.h"
 #include "planner/search/ranking.h"
 #include "planner/search/scout.h"
 #include "planner/search/search.h"

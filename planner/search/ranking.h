@@ -8,15 +8,11 @@
 #include <vector>
 
 #include "planner/estimate/estimate.h"
+#include "planner/search/space/search_request.h"
 #include "planner/spec/plan/layout.h"
 #include "planner/spec/text/units.h"
 
 namespace shardwise {
-
-/// What the best layout has least (or, of tokens_per_dollar, most) of. On the same GPUs with the
-/// same batch, step_time, cost and tokens_per_dollar rank alike; over several counts of GPUs they
-/// do not.
-enum class Objective : std::uint8_t { step_time, memory, cost, tokens_per_dollar };
 
 /// A legal layout and what it costs.
 struct Candidate {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "planner/search/evaluator.h"
+#include "planner/search/pricing/evaluator.h"
 #include "planner/search/ranking.h"
 #include "planner/search/search.h"
 #include "planner/search/work_list.h"

@@ -9,10 +9,10 @@
 
 #include "planner/estimate/loss_rows.h"
 #include "planner/search/best_first.h"
-#include "planner/search/evaluator.h"
 #include "planner/search/finder.h"
+#include "planner/search/pricing/evaluator.h"
+#include "planner/search/pricing/search_memory.h"
 #include "planner/search/scout.h"
-#include "planner/search/search_memory.h"
 #include "planner/search/search_threads.h"
 #include "planner/search/work_list.h"
 #include "planner/spec/text/check.h"

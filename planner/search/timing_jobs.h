@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "planner/search/enumerate.h"
 #include "planner/search/explore.h"
+#include "planner/search/space/enumerate.h"
 #include "planner/search/work_list.h"
 
 namespace shardwise {

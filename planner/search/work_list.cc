@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "planner/engines/executed.h"
-#include "planner/search/search_memory.h"
+#include "planner/search/pricing/search_memory.h"
 #include "planner/search/search_threads.h"
 
 namespace shardwise {

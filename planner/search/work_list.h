@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "planner/search/enumerate.h"
 #include "planner/search/search.h"
+#include "planner/search/space/enumerate.h"
 
 namespace shardwise {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/search/goodput.h"
+#include "planner/search/advice/goodput.h"
 #include "simulator/clock/shared_engine.h"
 #include "simulator/workload/random.h"
 

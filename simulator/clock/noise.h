@@ -24,10 +24,10 @@ struct NoiseRules {
 
 /// Simulates every rank once a trial and gathers the step times; then, with failures, a long run of
 /// each trial's steps with checkpoints at the interval of least expected wall time
-/// (planner/search/goodput.h). Trials that cut nodes off have no step; they count in goodput as a
-/// job restarted on what is left, with as many replicas of the model as it holds. Exact for the
-/// seed. \param say  is told how many trials are done before each further one
-/// \pre rules.trials >= 1, rules.failed as network_left of failed_links.h has it
+/// (planner/search/advice/goodput.h). Trials that cut nodes off have no step; they count in goodput
+/// as a job restarted on what is left, with as many replicas of the model as it holds. Exact for
+/// the seed. \param say  is told how many trials are done before each further one \pre rules.trials
+/// >= 1, rules.failed as network_left of failed_links.h has it
 NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
                          const NoiseRules& rules,
                          const std::function<void(std::int64_t)>& say = {});

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/engines/engines.h"
-#include "planner/search/default_batch.h"
+#include "planner/search/advice/default_batch.h"
 #include "tests/support/diagnostic_paths.h"
 
 namespace shardwise::sim {

@@ -10,7 +10,7 @@
 
 #include "gui/models/explore/layout_row.h"
 #include "gui/models/question/question_limits.h"
-#include "planner/search/search_memory.h"
+#include "planner/search/pricing/search_memory.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/report/report.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "planner/estimate/estimate.h"
+#include "planner/search/advice/single_changes.h"
 #include "planner/search/search.h"
-#include "planner/search/single_changes.h"
 #include "planner/spec/text/signed_format.h"
 
 namespace shardwise::view {

@@ -7,7 +7,7 @@
 #include "answers/simulated_steps.h"
 #include "gui/models/scaling/break_even_model.h"
 #include "planner/estimate/gpu_hour_price.h"
-#include "planner/search/lever.h"
+#include "planner/search/advice/lever.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
 #include "simulator/clock/simulate.h"

@@ -10,7 +10,7 @@
 
 #include "gui/models/mesh/mesh_model.h"
 #include "gui/models/question/predictions.h"
-#include "planner/search/priced_orders.h"
+#include "planner/search/space/priced_orders.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/report/report.h"
 #include "simulator/workload/sent_bytes.h"

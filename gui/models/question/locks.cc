@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "planner/search/any_legal.h"
+#include "planner/search/advice/any_legal.h"
 
 namespace shardwise::view {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/search/break_even.h"
+#include "planner/search/advice/break_even.h"
 #include "planner/spec/plan/plan.h"
 
 namespace shardwise::view {

@@ -12,7 +12,7 @@
 #include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/catalogue_summary.h"
-#include "planner/search/best_layout.h"
+#include "planner/search/advice/best_layout.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/text/format.h"
 

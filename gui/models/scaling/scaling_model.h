@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/search/search_memory.h"
+#include "planner/search/pricing/search_memory.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/text/units.h"
 

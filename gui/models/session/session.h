@@ -18,7 +18,7 @@
 #include "gui/models/session/worker.h"
 #include "gui/models/window/app_state.h"
 #include "gui/models/window/left_view.h"
-#include "planner/search/search_memory.h"
+#include "planner/search/pricing/search_memory.h"
 #include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::view {

@@ -8,7 +8,7 @@
 
 #include "gui/models/session/session.h"
 #include "planner/legality/legality.h"
-#include "planner/search/best_layout.h"
+#include "planner/search/advice/best_layout.h"
 #include "planner/spec/text/one_line.h"
 
 namespace shardwise::view {

@@ -21,7 +21,7 @@
 #include "planner/legality/legality.h"
 #include "planner/question/catalogue_summary.h"
 #include "planner/question/field_values.h"
-#include "planner/search/why_not.h"
+#include "planner/search/advice/why_not.h"
 #include "planner/spec/plan/plan_fields.h"
 #include "planner/spec/text/one_line.h"
 

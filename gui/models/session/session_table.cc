@@ -6,7 +6,7 @@
 
 #include "answers/simulated_steps.h"
 #include "gui/models/session/session.h"
-#include "planner/search/cheapest_fix.h"
+#include "planner/search/advice/cheapest_fix.h"
 #include "planner/search/search.h"
 
 namespace shardwise::view {

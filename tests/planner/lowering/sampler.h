@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/space.h"
+#include "planner/search/space/space.h"
 
 namespace shardwise::test {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/cheapest_fix.h"
+#include "planner/search/advice/cheapest_fix.h"
 #include "planner/spec/report/report_json.h"
 #include "tests/support/scratch.h"
 

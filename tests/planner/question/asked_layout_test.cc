@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "planner/search/default_batch.h"
+#include "planner/search/advice/default_batch.h"
 
 namespace shardwise {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/search_memory.h"
+#include "planner/search/pricing/search_memory.h"
 #include "tests/planner/search/search_job.h"
 #include "tests/support/sanitized.h"
 

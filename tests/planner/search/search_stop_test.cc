@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "planner/estimate/estimate.h"
-#include "planner/search/evaluator.h"
-#include "planner/search/search_memory.h"
+#include "planner/search/pricing/evaluator.h"
+#include "planner/search/pricing/search_memory.h"
 #include "planner/search/work_list.h"
 #include "tests/planner/search/search_job.h"
 

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/search/relief.h"
-#include "planner/search/why_not.h"
+#include "planner/search/advice/relief.h"
+#include "planner/search/advice/why_not.h"
 #include "tests/planner/search/search_job.h"
 
 namespace shardwise {

@@ -7,7 +7,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/search/goodput.h"
+#include "planner/search/advice/goodput.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "simulator/clock/engine.h"
 #include "simulator/clock/shared_engine.h"

@@ -12,7 +12,7 @@
 #include "gui/models/session/session.h"
 #include "planner/estimate/estimate.h"
 #include "planner/recorded/stage_timeline.h"
-#include "planner/search/best_layout.h"
+#include "planner/search/advice/best_layout.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "simulator/clock/simulate.h"
 #include "simulator/clock/stage_summary.h"

@@ -15,7 +15,7 @@
 #include "planner/engines/engines.h"
 #include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
-#include "planner/search/cheapest_fix.h"
+#include "planner/search/advice/cheapest_fix.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/text/format.h"
 #include "tests/gui/small_plan.h"

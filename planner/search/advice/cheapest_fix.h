@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "planner/estimate/estimate.h"
+#include "planner/search/advice/single_changes.h"
+#include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/job_spec.h"
+#include "planner/spec/plan/layout.h"
+#include "planner/spec/plan/model_spec.h"
+
+namespace shardwise {
+
+struct Fix {
+  LayoutChange change;
+  Evaluation cost;
+};
+
+/// Of the single changes after which it fits `usable`, the one with the least
+/// step time a sequence; nothing when none is enough. For a layout that fits, that is no question.
+std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& cluster,
+                                const JobSpec& job, const EngineProfile& engine,
+                                const Layout& layout, Bytes usable);
+
+/// "--recompute=full: 61.2 GiB, 1.32 s a step".
+std::string to_string(const Fix& fix);
+
+}  // namespace shardwise
