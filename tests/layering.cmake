@@ -10,7 +10,7 @@ set(gui_may planner simulator answers gui)
 set(cli_may planner simulator answers cli)
 
 # Inside them: what stands in these folders may include the rooms of its own line, and itself. `planner/spec` stands for all
-# rooms below it. Every arrow runs to a line further up.
+# rooms below it, `executor/kernels$` for that folder alone. Every arrow runs to a line further up.
 set(rooms)
 macro(room name)
   list(APPEND rooms ${name})
@@ -51,6 +51,14 @@ room(planner/search/advice planner/spec planner/engines planner/schedule planner
 room(planner/score planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search)
 room(planner/question planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search planner/score)
 room(planner/export planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search planner/question)
+room(executor/kernels planner/spec executor/optimizer)
+room(executor/kernels/products planner/spec executor/kernels$)
+room(executor/kernels/attention planner/spec executor/kernels$ executor/kernels/products)
+room(executor/kernels/compute planner/spec executor/kernels$ executor/kernels/products executor/kernels/attention executor/optimizer
+     executor/device)
+room(executor/kernels/cudnn planner/spec executor/kernels/attention executor/device)
+room(executor/kernels/cuda/device_code planner/spec executor/kernels$ executor/kernels/attention)
+room(executor/kernels/cuda planner executor/kernels executor/device executor/optimizer)
 room(simulator/workload planner)
 room(simulator/clock planner simulator/workload)
 room(simulator/drawing planner simulator/workload simulator/clock)
@@ -107,6 +115,10 @@ foreach(room planner simulator answers executor gui cli)
     file(STRINGS ${ROOT}/${file} lines REGEX "^#include ")
     string(REGEX REPLACE "\\.(h|cc|cu)$" "" stem ${file})
     string(REGEX REPLACE "/[^/]*$" "" folder ${file})
+    # Kernels of GPUs stand beside those of the CPU, and are made of other things.
+    if(file MATCHES "^executor/kernels/.*\\.cu$")
+      set(folder executor/kernels/cuda)
+    endif()
     if(NOT folder IN_LIST rooms AND folder MATCHES "^(planner|simulator|answers|gui/models)(/|$)")
       message(SEND_ERROR "${file}: ${folder} is no room: give it a line in tests/layering.cmake")
     endif()

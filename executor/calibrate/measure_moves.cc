@@ -6,11 +6,11 @@
 
 #include "executor/calibrate/filled.h"
 #include "executor/calibrate/measure.h"
-#include "executor/kernels/cross_entropy.h"
+#include "executor/kernels/attention/rope.h"
 #include "executor/kernels/embedding.h"
 #include "executor/kernels/gelu.h"
 #include "executor/kernels/norm.h"
-#include "executor/kernels/rope.h"
+#include "executor/kernels/products/cross_entropy.h"
 #include "executor/kernels/swiglu.h"
 #include "executor/kernels/tensor_view.h"
 #include "executor/optimizer/adamw.h"

@@ -7,8 +7,8 @@
 
 #include "executor/calibrate/filled.h"
 #include "executor/calibrate/measure.h"
-#include "executor/kernels/attention.h"
-#include "executor/kernels/linear.h"
+#include "executor/kernels/attention/attention.h"
+#include "executor/kernels/products/linear.h"
 #include "planner/spec/plan/names.h"
 
 namespace shardwise::exec {

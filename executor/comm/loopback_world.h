@@ -9,7 +9,7 @@
 
 #include "executor/comm/world.h"
 #include "executor/device/device.h"
-#include "executor/kernels/compute.h"
+#include "executor/kernels/compute/compute.h"
 
 namespace shardwise::exec {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "executor/kernels/gradient_check.h"
+#include "executor/kernels/compute/gradient_check.h"
 
 namespace shardwise::exec {
 

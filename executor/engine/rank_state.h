@@ -7,7 +7,7 @@
 
 #include "executor/device/device.h"
 #include "executor/engine/arena.h"
-#include "executor/kernels/compute.h"
+#include "executor/kernels/compute/compute.h"
 #include "executor/kernels/tensor_view.h"
 #include "executor/kernels/workers.h"
 #include "executor/optimizer/adamw.h"

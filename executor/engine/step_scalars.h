@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "executor/device/device.h"
-#include "executor/kernels/cross_entropy.h"
-#include "executor/kernels/gradient_check.h"
+#include "executor/kernels/compute/gradient_check.h"
+#include "executor/kernels/products/cross_entropy.h"
 #include "executor/optimizer/adamw.h"
 #include "planner/cost/memory/step_block.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "executor/kernels/cuda/device_code/typed.h"
 #include "executor/kernels/cuda/movement.h"
-#include "executor/kernels/cuda/typed.h"
 #include "executor/optimizer/stochastic_rounding.h"
 #include "executor/optimizer/weight_halves.h"
 

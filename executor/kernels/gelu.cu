@@ -1,5 +1,5 @@
-#include "executor/kernels/cuda/chunks.h"
-#include "executor/kernels/cuda/gelu_of.h"
+#include "executor/kernels/cuda/device_code/chunks.h"
+#include "executor/kernels/cuda/device_code/gelu_of.h"
 #include "executor/kernels/cuda/operations.h"
 
 namespace shardwise::exec::cuda {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "executor/kernels/cuda/device_code/reduce.h"
+#include "executor/kernels/cuda/device_code/typed.h"
 #include "executor/kernels/cuda/movement.h"
-#include "executor/kernels/cuda/reduce.h"
-#include "executor/kernels/cuda/typed.h"
 
 namespace shardwise::exec::cuda {
 namespace {

@@ -1,5 +1,5 @@
+#include "executor/kernels/cuda/device_code/typed.h"
 #include "executor/kernels/cuda/movement.h"
-#include "executor/kernels/cuda/typed.h"
 #include "executor/kernels/with_dtype.h"
 
 namespace shardwise::exec::cuda {

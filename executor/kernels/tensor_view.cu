@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "executor/kernels/cuda/device_code/typed.h"
 #include "executor/kernels/cuda/movement.h"
-#include "executor/kernels/cuda/typed.h"
 #include "executor/kernels/with_dtype.h"
 
 namespace shardwise::exec::cuda {

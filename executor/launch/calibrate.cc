@@ -12,8 +12,8 @@
 
 #include "executor/calibrate/fit_machine.h"
 #include "executor/comm/thread_world.h"
-#include "executor/kernels/gemm.h"
-#include "executor/kernels/gemm_library.h"
+#include "executor/kernels/products/gemm.h"
+#include "executor/kernels/products/gemm_library.h"
 #include "executor/launch/command.h"
 #include "executor/launch/launcher.h"
 #include "executor/launch/process.h"

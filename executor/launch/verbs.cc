@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-#include "executor/kernels/gemm_library.h"
+#include "executor/kernels/products/gemm_library.h"
 #include "executor/launch/command.h"
 #include "executor/launch/launcher.h"
 #include "executor/launch/process_limits.h"

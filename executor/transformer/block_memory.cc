@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "executor/kernels/attention.h"
+#include "executor/kernels/attention/attention.h"
 
 namespace shardwise::exec {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "executor/kernels/attention.h"
+#include "executor/kernels/attention/attention.h"
 #include "executor/transformer/layer.h"
 #include "planner/spec/plan/names.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/kernels/compute.h"
+#include "executor/kernels/compute/compute.h"
 #include "planner/spec/machine/dtype.h"
 #include "planner/spec/plan/job_spec.h"
 #include "planner/spec/plan/layout.h"

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "executor/device/cuda/cuda_device.h"
-#include "executor/kernels/attention.h"
-#include "executor/kernels/compute.h"
+#include "executor/kernels/attention/attention.h"
+#include "executor/kernels/compute/compute.h"
 #include "executor/kernels/cuda/event_clock.h"
 
 namespace shardwise::exec {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "executor/kernels/attention.h"
-#include "executor/kernels/cpu_compute.h"
-#include "executor/kernels/cross_entropy.h"
+#include "executor/kernels/attention/attention.h"
+#include "executor/kernels/compute/cpu_compute.h"
 #include "executor/kernels/gelu.h"
-#include "executor/kernels/gemm.h"
-#include "executor/kernels/gemm_library.h"
+#include "executor/kernels/products/cross_entropy.h"
+#include "executor/kernels/products/gemm.h"
+#include "executor/kernels/products/gemm_library.h"
 #include "executor/transformer/layer.h"
 #include "planner/model/hf_config.h"
 

@@ -8,7 +8,7 @@
 
 #include "executor/comm/world.h"
 #include "executor/device/cpu/stream_runner.h"
-#include "executor/kernels/cpu_compute.h"
+#include "executor/kernels/compute/cpu_compute.h"
 
 namespace shardwise::exec {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "executor/device/cuda/cuda_stream.h"
 #include "executor/device/device.h"
-#include "executor/kernels/compute.h"
+#include "executor/kernels/compute/compute.h"
 
 namespace shardwise::exec {
 

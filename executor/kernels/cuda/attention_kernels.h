@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "executor/kernels/compute.h"
+#include "executor/kernels/compute/compute.h"
 #include "executor/kernels/cuda/kernel_choices.h"
 #include "executor/kernels/cuda/kernel_tuning.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include "executor/kernels/compute.h"
+#include "executor/kernels/compute/compute.h"
 #include "executor/kernels/cuda/attention_kernels.h"
 #include "executor/kernels/cuda/linear_kernels.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "executor/kernels/compute.h"
+#include "executor/kernels/compute/compute.h"
 
 namespace shardwise::exec::cuda {
 

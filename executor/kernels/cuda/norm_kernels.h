@@ -1,8 +1,8 @@
 #pragma once
 
-#include "executor/kernels/cuda/chunks.h"
+#include "executor/kernels/cuda/device_code/chunks.h"
+#include "executor/kernels/cuda/device_code/reduce.h"
 #include "executor/kernels/cuda/norm.h"
-#include "executor/kernels/cuda/reduce.h"
 
 namespace shardwise::exec::cuda {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-#include "executor/kernels/cross_entropy.h"
+#include "executor/kernels/attention/rope.h"
 #include "executor/kernels/gelu.h"
-#include "executor/kernels/rope.h"
+#include "executor/kernels/products/cross_entropy.h"
 
 namespace shardwise::exec::cuda {
 

@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-/// Products by our kernel, executor/kernels/gemm.cu. The workspace is of bias gradients.
+/// Products by our kernel, executor/kernels/products/gemm.cu. The workspace is of bias gradients.
 class OwnLinear final : public LinearKernels {
  public:
   std::int64_t workspace_bytes() const override { return kBiasGradientBytes; }
@@ -26,8 +26,8 @@ class OwnPasses final : public LinearPasses {
   void bias_gradient(const BiasGradientPass& pass, cudaStream_t stream) override;
 };
 
-/// Attention by our kernels, executor/kernels/attention.cu: every shape, fp32 and bf16. No
-/// workspace but the work's.
+/// Attention by our kernels, executor/kernels/attention/attention.cu: every shape, fp32 and bf16.
+/// No workspace but the work's.
 class OwnAttention final : public AttentionKernels {
  public:
   void forward(const AttentionWork& work, std::span<std::byte> workspace,

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "executor/kernels/compute.h"
+#include "executor/kernels/compute/compute.h"
 #include "planner/spec/machine/dtype.h"
 
 namespace shardwise::exec {

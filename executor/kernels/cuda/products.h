@@ -7,14 +7,14 @@
 #include <optional>
 
 #include "executor/kernels/gelu.h"
-#include "executor/kernels/linear.h"
+#include "executor/kernels/products/linear.h"
 
 namespace shardwise::exec::cuda {
 
 // Products by a kernel of ours, on a stream of a GPU: what runs where cuBLASLt is not, and what it
 // is held against. They return when they are issued. Sums are fp32 in the order of k, rounded once
 // when the result is stored, behind the bias, what it is added to and gelu'. Shapes as in
-// executor/kernels/gemm.h and linear.h.
+// executor/kernels/products/gemm.h and linear.h.
 
 /// c = a b, or c += with `adds`. \pre as exec::gemm
 template <class E, class C>

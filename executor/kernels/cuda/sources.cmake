@@ -2,17 +2,17 @@
 # host compiler for tests (tests/support/host_cuda).
 set(shardwise_cuda_kernels
   adamw.cu
-  attention.cu
-  attention_backward.cu
-  attention_mma.cu
-  attention_mma_backward.cu
-  cross_entropy.cu
+  attention/attention.cu
+  attention/attention_backward.cu
+  attention/attention_mma.cu
+  attention/attention_mma_backward.cu
+  attention/rope.cu
   embedding.cu
   gelu.cu
-  gemm.cu
   layer_norm.cu
+  products/cross_entropy.cu
+  products/gemm.cu
   rms_norm.cu
-  rope.cu
   squares.cu
   sum_ranks.cu
   swiglu.cu

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/kernels/attention.h"
+#include "executor/kernels/attention/attention.h"
 #include "executor/kernels/cudnn/cudnn_descriptor.h"
 #include "planner/spec/machine/dtype.h"
 
@@ -13,7 +13,7 @@ namespace shardwise::exec {
 
 enum class SdpaPass : std::uint8_t { forward, backward };
 
-/// What is asked of cuDNN: attention of executor/kernels/attention.h in bf16.
+/// What is asked of cuDNN: attention of executor/kernels/attention/attention.h in bf16.
 struct SdpaWork {
   AttentionShape shape;
   SdpaPass pass = SdpaPass::forward;

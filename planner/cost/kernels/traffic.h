@@ -21,7 +21,7 @@ struct Traffic {
 /// dispatch and combine an element is one of a routed token's copy; for the loss one logit.
 /// \param ours  of our kernels: on a GPU products add to the residual stream, apply the tanh GELU
 ///   and its gradient, and a norm keeps its copy of the stream in the pass that reads it
-///   (executor/kernels/compute.h)
+///   (executor/kernels/compute/compute.h)
 /// \param bytes   of an activation element
 /// \pre kernels != by_engine, settled_job(job); ours is {} but with kernels planned
 Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "executor/comm/thread_world.h"
-#include "executor/kernels/gemm.h"
-#include "executor/kernels/gemm_library.h"
+#include "executor/kernels/products/gemm.h"
+#include "executor/kernels/products/gemm_library.h"
 #include "executor/kernels/workers.h"
 #include "tests/executor/support/limited.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/device/cpu/cpu_device.h"
-#include "executor/kernels/cpu_compute.h"
+#include "executor/kernels/compute/cpu_compute.h"
 #include "tests/executor/cuda/fake_gpu.h"
 #include "tests/executor/support/numbers.h"
 

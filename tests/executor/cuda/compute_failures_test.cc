@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "executor/kernels/cross_entropy.h"
+#include "executor/kernels/products/cross_entropy.h"
 #include "planner/spec/text/error.h"
 #include "planner/spec/text/units.h"
 #include "tests/executor/cuda/fake_gpu.h"

@@ -1,5 +1,5 @@
 // Host and device divide by the same code.
-#include "executor/kernels/cuda/divisor.h"
+#include "executor/kernels/cuda/device_code/divisor.h"
 
 #include <gtest/gtest.h>
 

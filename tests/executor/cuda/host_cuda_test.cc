@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "executor/kernels/cuda/reduce.h"
-#include "executor/kernels/cuda/tensor_cores.h"
+#include "executor/kernels/cuda/device_code/reduce.h"
+#include "executor/kernels/cuda/device_code/tensor_cores.h"
 #include "tests/executor/cuda/on_host.h"
 
 namespace shardwise::exec::cuda {

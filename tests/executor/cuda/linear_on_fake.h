@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/kernels/cpu_compute.h"
+#include "executor/kernels/compute/cpu_compute.h"
 #include "executor/kernels/cuda/cuda_linear.h"
 #include "planner/cost/kernels/gemm_workspace.h"
 #include "tests/executor/support/numbers.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "executor/kernels/cpu_compute.h"
+#include "executor/kernels/compute/cpu_compute.h"
 #include "tests/executor/cuda/on_host.h"
 
 namespace shardwise::exec {

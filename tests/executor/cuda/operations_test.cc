@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "executor/kernels/cross_entropy.h"
+#include "executor/kernels/products/cross_entropy.h"
 #include "executor/kernels/swiglu.h"
 #include "tests/executor/cuda/on_host.h"
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "executor/kernels/cpu_compute.h"
+#include "executor/kernels/compute/cpu_compute.h"
 #include "executor/kernels/cuda/movement.h"
 #include "tests/executor/cuda/on_host.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "executor/kernels/cpu_compute.h"
+#include "executor/kernels/compute/cpu_compute.h"
 
 namespace shardwise::exec::test {
 

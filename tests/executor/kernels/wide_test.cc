@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/kernels/cross_entropy.h"
 #include "executor/kernels/gelu.h"
+#include "executor/kernels/products/cross_entropy.h"
 #include "executor/kernels/swiglu.h"
 #include "tests/executor/support/numbers.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/kernels/gemm_library.h"
+#include "executor/kernels/products/gemm_library.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "executor/device/cuda/cuda_stream.h"
-#include "executor/kernels/cpu_compute.h"
+#include "executor/kernels/compute/cpu_compute.h"
 
 namespace shardwise::exec::test {
 

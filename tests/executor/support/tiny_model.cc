@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "executor/device/cpu/cpu_device.h"
-#include "executor/kernels/cpu_compute.h"
+#include "executor/kernels/compute/cpu_compute.h"
 #include "executor/transformer/weights.h"
 #include "planner/model/hf_config.h"
 
