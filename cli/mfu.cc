@@ -10,7 +10,7 @@
 #include "planner/command/command_line.h"
 #include "planner/command/number_flags.h"
 #include "planner/model/parameter_words.h"
-#include "planner/question/asked_mfu.h"
+#include "planner/question/mfu/asked_mfu.h"
 #include "planner/spec/json/json_writer.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/text/format.h"

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "planner/model/families/transformer_config.h"
 #include "planner/model/layer_builder.h"
-#include "planner/model/transformer_config.h"
 
 namespace shardwise {
 

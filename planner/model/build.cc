@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/model/block_parts.h"
-#include "planner/model/check_config.h"
+#include "planner/model/families/check_config.h"
 #include "planner/model/outer_layers.h"
 
 namespace shardwise {

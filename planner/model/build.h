@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "planner/model/transformer_config.h"
+#include "planner/model/families/transformer_config.h"
 #include "planner/spec/plan/model_spec.h"
 #include "planner/spec/text/diagnostic.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "planner/model/build.h"
-#include "planner/model/families.h"
+#include "planner/model/families/families.h"
 #include "planner/model/hub_cache.h"
 #include "planner/model/model_sources.h"
 #include "planner/spec/json/catalogue.h"

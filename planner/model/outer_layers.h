@@ -1,7 +1,7 @@
 #pragma once
 
+#include "planner/model/families/transformer_config.h"
 #include "planner/model/layer_builder.h"
-#include "planner/model/transformer_config.h"
 
 namespace shardwise {
 

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "planner/model/transformer_config.h"
+#include "planner/model/families/transformer_config.h"
 #include "planner/score/notes.h"
 #include "planner/score/row.h"
 

@@ -10,7 +10,8 @@
 namespace shardwise {
 namespace {
 
-// The bounds of planner/model/check_config.h for what is read there, with room for what is derived.
+// The bounds of planner/model/families/check_config.h for what is read there, with room for what is
+// derived.
 constexpr std::int64_t kMostLayers = 20'000;
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
 constexpr double kMostModelElements = 1e15;

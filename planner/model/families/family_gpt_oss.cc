@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "planner/model/families.h"
+#include "planner/model/families/families.h"
 
 namespace shardwise {
 

@@ -1,4 +1,4 @@
-#include "planner/model/families.h"
+#include "planner/model/families/families.h"
 
 namespace shardwise {
 

@@ -1,4 +1,4 @@
-#include "planner/model/check_config.h"
+#include "planner/model/families/check_config.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/model/transformer_config.h"
+#include "planner/model/families/transformer_config.h"
 
 namespace shardwise {
 

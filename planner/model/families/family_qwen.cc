@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "planner/model/families.h"
+#include "planner/model/families/families.h"
 
 namespace shardwise {
 namespace {

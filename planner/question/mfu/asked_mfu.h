@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/question/mfu_conventions.h"
+#include "planner/question/mfu/mfu_conventions.h"
 #include "planner/spec/machine/gpu_spec.h"
 #include "planner/spec/plan/layout.h"
 #include "planner/spec/plan/model_spec.h"

@@ -1,4 +1,4 @@
-#include "planner/model/config_file.h"
+#include "planner/model/families/config_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "planner/model/families.h"
+#include "planner/model/families/families.h"
 
 namespace shardwise {
 namespace {

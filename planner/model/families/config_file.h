@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/model/check_config.h"
-#include "planner/model/transformer_config.h"
+#include "planner/model/families/check_config.h"
+#include "planner/model/families/transformer_config.h"
 #include "planner/spec/json/reader.h"
 
 namespace shardwise {

@@ -1,4 +1,4 @@
-#include "planner/question/mfu_conventions.h"
+#include "planner/question/mfu/mfu_conventions.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "planner/question/asked_mfu.h"
+#include "planner/question/mfu/asked_mfu.h"
 
 #include <fmt/format.h>
 

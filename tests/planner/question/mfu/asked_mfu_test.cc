@@ -1,5 +1,5 @@
 // MFU of published rates, held to what their authors printed beside them.
-#include "planner/question/asked_mfu.h"
+#include "planner/question/mfu/asked_mfu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

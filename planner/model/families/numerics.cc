@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "planner/model/families.h"
+#include "planner/model/families/families.h"
 
 namespace shardwise {
 namespace {

@@ -1,7 +1,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/model/families.h"
+#include "planner/model/families/families.h"
 #include "planner/spec/text/utf8.h"
 
 namespace shardwise {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "planner/model/config_file.h"
-#include "planner/model/transformer_config.h"
+#include "planner/model/families/config_file.h"
+#include "planner/model/families/transformer_config.h"
 
 namespace shardwise {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/model/checkpoint_names.h"
+#include "planner/model/families/checkpoint_names.h"
 #include "planner/spec/plan/model_spec.h"
 
 namespace shardwise {
