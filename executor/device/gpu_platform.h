@@ -16,6 +16,7 @@ struct GpuOptions {
   bool graphs = true;          // steady steps as CUDA graphs
   bool deterministic = false;  // JobSpec's: equal inputs give equal bits, run after run
   NcclPolicy nccl;             // between several
+  std::string libraries;       // an absolute folder that has NVIDIA's; empty: the usual places
   double timeout_s = 600;      // that a rank waits for others, on the host or on its GPU
 };
 

@@ -4,13 +4,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "executor/device/python_folders.h"
+#include "planner/files/trusted_file.h"
+
 namespace shardwise::exec {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// The folder that a variable of the environment names. Where it is empty or relative there is
 /// none: it would be one of the current folder.
@@ -19,26 +25,37 @@ const char* folder_of(const char* variable) {
   return folder != nullptr && folder[0] == '/' ? folder : nullptr;
 }
 
-/// What pip puts of NVIDIA's into the Python environment at `root`: a folder for each package, or,
-/// from CUDA 13 on, one for each toolkit. Conda has libraries in its own folder too.
+/// What look_first_in() was told last.
+std::string& first_folder() {
+  static std::string folder;
+  return folder;
+}
+
+/// Of NVIDIA's packages in the Python or conda environment at `root`.
 void add_environment(const std::string& package, const char* root,
                      std::vector<std::string>& folders) {
   if (root == nullptr) return;
-  const std::filesystem::path lib = std::filesystem::path(root) / "lib";
   std::error_code none;
-  for (const auto& python : std::filesystem::directory_iterator(lib, none)) {
-    const std::filesystem::path nvidia = python.path() / "site-packages" / "nvidia";
-    for (const std::string& name : {package, std::string("cu13")}) {
-      const std::filesystem::path folder = nvidia / name / "lib";
-      if (std::filesystem::is_directory(folder, none)) folders.push_back(folder.string());
-    }
+  for (const auto& python : fs::directory_iterator(fs::path(root) / "lib", none)) {
+    add_wheels(python.path() / "site-packages" / "nvidia", package, folders);
   }
 }
 
 }  // namespace
 
+/// Where it was looked for, and why a file that is there was not opened, each once.
+struct NvidiaLibrary::Tried {
+  std::vector<std::string> places;
+
+  void add(const std::string& place) {
+    if (std::ranges::find(places, place) == places.end()) places.push_back(place);
+  }
+};
+
 std::vector<std::string> NvidiaLibrary::default_folders(const std::string& package) {
-  std::vector<std::string> folders = {""};
+  std::vector<std::string> folders;
+  if (!first_folder().empty()) folders.push_back(first_folder());
+  folders.emplace_back();
   for (const char* const name : {"CUDA_HOME", "CUDA_PATH"}) {
     const char* const home = folder_of(name);
     if (home == nullptr) continue;
@@ -49,28 +66,66 @@ std::vector<std::string> NvidiaLibrary::default_folders(const std::string& packa
   const char* const conda = folder_of("CONDA_PREFIX");
   if (conda != nullptr) folders.push_back(std::string(conda) + "/lib");
   add_environment(package, conda, folders);
+  folders.emplace_back(kPython);
   return folders;
 }
 
-NvidiaLibrary::NvidiaLibrary(std::string name, const std::vector<std::string>& folders)
+void NvidiaLibrary::look_first_in(const std::string& folder) { first_folder() = folder; }
+
+NvidiaLibrary::NvidiaLibrary(Name name, const std::vector<std::string>& folders)
     : name_(std::move(name)) {
-  std::vector<std::string> tried;
-  for (const std::string& folder : folders) {
-    const std::string path = folder.empty() ? name_ : folder + "/" + name_;
-    library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library_ != nullptr) return;
-    // Of a file that is not there, the folder says enough.
-    const char* const why = dlerror();
-    std::error_code none;
-    if (folder.empty()) {
-      tried.emplace_back("the loader's search path");
-    } else if (std::filesystem::exists(path, none)) {
-      tried.emplace_back(why);
-    } else {
-      tried.push_back(folder);
+  Tried tried;
+  for (const std::string& file : name_.files) {
+    for (const std::string& folder : folders) {
+      if (folder == kPython) {
+        tried.add("what python3 imports");
+        std::vector<std::string> wheels;
+        for (const std::string& each : python_folders()) {
+          add_wheels(fs::path(each) / "nvidia", name_.package, wheels);
+        }
+        if (open_below(wheels, file, tried)) return;
+      } else if (!folder.empty() && folder == first_folder()) {
+        tried.add(folder);
+        if (open_below(folders_of_wheels(folder, name_.package), file, tried)) return;
+      } else if (open_in(folder, file, false, tried)) {
+        return;
+      }
     }
   }
-  throw IoError(fmt::format("no {} on this machine; looked in {}", name_, fmt::join(tried, ", ")));
+  throw IoError(fmt::format(
+      "no {} on this machine (pip install {}, or name its folder by --libraries); looked in {}",
+      fmt::join(name_.files, " or "), name_.wheel, fmt::join(tried.places, ", ")));
+}
+
+bool NvidiaLibrary::open_below(const std::vector<std::string>& folders, const std::string& file,
+                               Tried& tried) {
+  return std::ranges::any_of(
+      folders, [&](const std::string& folder) { return open_in(folder, file, true, tried); });
+}
+
+bool NvidiaLibrary::open_in(const std::string& folder, const std::string& file, bool trusted,
+                            Tried& tried) {
+  const std::string path = folder.empty() ? file : folder + "/" + file;
+  if (trusted) {
+    const TrustedFile own(folder, file);
+    if (!own.exists()) return false;
+    if (!own.refusal().empty()) {
+      tried.add(own.refusal());
+      return false;
+    }
+  }
+  // By its name: what lies beside it is looked for there.
+  library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library_ != nullptr) return true;
+  // Of a file that is not there, the folder says enough.
+  const char* const why = dlerror();
+  std::error_code none;
+  if (folder.empty()) {
+    tried.add("the loader's search path");
+  } else {
+    tried.add(std::filesystem::exists(path, none) ? why : folder);
+  }
+  return false;
 }
 
 void* NvidiaLibrary::address_of(const char* symbol) {
@@ -85,7 +140,8 @@ void* NvidiaLibrary::address_of(const char* symbol) {
 
 std::string NvidiaLibrary::file() const {
   Dl_info found{};
-  if (found_ == nullptr || dladdr(found_, &found) == 0 || found.dli_fname == nullptr) return name_;
+  if (found_ == nullptr || dladdr(found_, &found) == 0 || found.dli_fname == nullptr)
+    return name_.files.front();
   return found.dli_fname;
 }
 

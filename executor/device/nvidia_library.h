@@ -11,13 +11,29 @@ namespace shardwise::exec {
 /// without it. It stays open until the process ends, as its threads may.
 class NvidiaLibrary {
  public:
-  /// Where `package` ("cudnn", "nccl") may be: the loader's search path (an empty folder), the CUDA
-  /// toolkit's folders, those of NVIDIA's packages in the active Python or conda environment.
-  static std::vector<std::string> default_folders(const std::string& package);
+  /// What it is known by.
+  struct Name {
+    std::vector<std::string> files;  // "libcudnn.so.9", the best first
+    std::string package;             // the folder of its wheel: "cudnn"
+    std::string wheel;               // what pip installs it by: "nvidia-cudnn-cu13"
+  };
 
-  /// Opens the first file `name` ("libcudnn.so.9") of the folders.
-  /// \throws IoError that names the folders, and why a file that is there does not load
-  NvidiaLibrary(std::string name, const std::vector<std::string>& folders);
+  /// In the place of a folder: what python_folders() has of wheels, asked when it is reached.
+  static constexpr const char* kPython = "python3";
+
+  /// Where `package` may be: below the folder of look_first_in(), the loader's search path (an
+  /// empty folder), the CUDA toolkit's folders, those of NVIDIA's packages in the active Python or
+  /// conda environment, kPython.
+  static std::vector<std::string> default_folders(const std::string& package);
+  /// What --libraries names: an environment or a folder, as folders_of_wheels() takes it. For
+  /// libraries that this process opens from now on. \param folder  absolute, or empty for none
+  static void look_first_in(const std::string& folder);
+
+  /// Opens the first of the files that a folder has. Below the folder of look_first_in() and of
+  /// python3 only files are opened that are trusted (TrustedFile).
+  /// \throws IoError that says how to get it and names the folders, and why a file that is there
+  /// is not trusted or does not load
+  NvidiaLibrary(Name name, const std::vector<std::string>& folders);
 
   /// Sets `function` to the symbol, null where the library lacks it.
   template <class Function>
@@ -30,9 +46,13 @@ class NvidiaLibrary {
   std::string file() const;
 
  private:
-  void* address_of(const char* symbol);
+  struct Tried;
 
-  std::string name_;
+  void* address_of(const char* symbol);
+  bool open_in(const std::string& folder, const std::string& file, bool trusted, Tried& tried);
+  bool open_below(const std::vector<std::string>& folders, const std::string& file, Tried& tried);
+
+  Name name_;
   void* library_ = nullptr;
   void* found_ = nullptr;  // any symbol
   std::vector<std::string> missing_;

@@ -10,9 +10,11 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr const char* kName = "libnccl.so.2";
 // The first with ncclCommSplit and ncclConfig_t::splitShare. Source: NCCL's release notes, 2.18.1.
 constexpr int kOldest = NCCL_VERSION(2, 18, 1);
+
+const NvidiaLibrary::Name kName = {
+    {"libnccl.so.2"}, "nccl", fmt::format("nvidia-nccl-cu{}", CUDART_VERSION / 1000)};
 
 std::string version_text(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
@@ -21,7 +23,7 @@ std::string version_text(int version) {
 }  // namespace
 
 std::vector<std::string> NcclLibrary::default_folders() {
-  return NvidiaLibrary::default_folders("nccl");
+  return NvidiaLibrary::default_folders(kName.package);
 }
 
 NcclLibrary NcclLibrary::open(const std::vector<std::string>& folders) {

@@ -1,14 +1,11 @@
 #include "executor/kernels/cuda/cublaslt_library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <functional>
-#include <system_error>
 #include <utility>
 
 #include "executor/device/nvidia_library.h"
@@ -46,31 +43,18 @@ const char* status_name(cublasStatus_t status) {
   return "unknown status";
 }
 
-/// The first of the files that opens, and its path. \throws CublasLtError
-std::pair<void*, std::string> open_first(const std::vector<std::string>& names,
-                                         const std::vector<std::string>& folders) {
-  std::vector<std::string> tried;
-  for (const std::string& folder : folders) {
-    tried.push_back(folder.empty() ? "the loader's search path" : folder);
-  }
-  for (const std::string& name : names) {
-    for (const std::string& folder : folders) {
-      const std::string path = folder.empty() ? name : fmt::format("{}/{}", folder, name);
-      void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library != nullptr) return {library, path};
-      // A file that is there and does not load says why.
-      const char* const why = dlerror();
-      std::error_code none;
-      if (!folder.empty() && std::filesystem::exists(path, none)) tried.emplace_back(why);
-    }
-  }
-  throw CublasLtError(fmt::format("no cuBLASLt ({}) on this machine; looked in {}",
-                                  fmt::join(names, ", "), fmt::join(tried, ", ")));
-}
+constexpr const char* kPackage = "cublas";
 
-std::string file_of(void* symbol, const std::string& opened) {
-  Dl_info found{};
-  return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : opened;
+/// \throws CublasLtError
+NvidiaLibrary open_first(const std::vector<std::string>& files,
+                         const std::vector<std::string>& folders, int major) {
+  const std::string wheel =
+      major < 13 ? fmt::format("nvidia-cublas-cu{}", major) : std::string("nvidia-cublas");
+  try {
+    return {{files, kPackage, wheel}, folders};
+  } catch (const IoError& missing) {
+    throw CublasLtError(missing.what());
+  }
 }
 
 }  // namespace
@@ -81,7 +65,7 @@ CublasLtError::CublasLtError(int rank, const char* call, cublasStatus_t status)
       status_(status) {}
 
 std::vector<std::string> CublasLtLibrary::default_folders() {
-  return NvidiaLibrary::default_folders("cublas");
+  return NvidiaLibrary::default_folders(kPackage);
 }
 
 std::vector<std::string> CublasLtLibrary::names(int runtime) {
@@ -94,37 +78,32 @@ std::vector<std::string> CublasLtLibrary::names(int runtime) {
 }
 
 CublasLtLibrary CublasLtLibrary::open(const std::vector<std::string>& folders, int runtime) {
-  const auto [opened, path] = open_first(names(runtime), folders);
-  void* const library = opened;
-  std::vector<std::string> missing;
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    if (function == nullptr) missing.emplace_back(name);
-  };
+  NvidiaLibrary library = open_first(names(runtime), folders, runtime / 1000);
   CublasLtCalls calls;
-  find(calls.get_version, "cublasLtGetVersion");
-  find(calls.create, "cublasLtCreate");
-  find(calls.destroy, "cublasLtDestroy");
-  find(calls.product_create, "cublasLtMatmulDescCreate");
-  find(calls.product_destroy, "cublasLtMatmulDescDestroy");
-  find(calls.product_set, "cublasLtMatmulDescSetAttribute");
-  find(calls.product_get, "cublasLtMatmulDescGetAttribute");
-  find(calls.layout_create, "cublasLtMatrixLayoutCreate");
-  find(calls.layout_destroy, "cublasLtMatrixLayoutDestroy");
-  find(calls.layout_set, "cublasLtMatrixLayoutSetAttribute");
-  find(calls.layout_get, "cublasLtMatrixLayoutGetAttribute");
-  find(calls.preference_create, "cublasLtMatmulPreferenceCreate");
-  find(calls.preference_destroy, "cublasLtMatmulPreferenceDestroy");
-  find(calls.preference_set, "cublasLtMatmulPreferenceSetAttribute");
-  find(calls.preference_get, "cublasLtMatmulPreferenceGetAttribute");
-  find(calls.heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  find(calls.algorithm_check, "cublasLtMatmulAlgoCheck");
-  find(calls.algorithm_get, "cublasLtMatmulAlgoConfigGetAttribute");
-  find(calls.multiply, "cublasLtMatmul");
-  if (!missing.empty()) {
-    throw CublasLtError(fmt::format("cuBLASLt in {} lacks {}", path, fmt::join(missing, ", ")));
+  library.find(calls.get_version, "cublasLtGetVersion");
+  library.find(calls.create, "cublasLtCreate");
+  library.find(calls.destroy, "cublasLtDestroy");
+  library.find(calls.product_create, "cublasLtMatmulDescCreate");
+  library.find(calls.product_destroy, "cublasLtMatmulDescDestroy");
+  library.find(calls.product_set, "cublasLtMatmulDescSetAttribute");
+  library.find(calls.product_get, "cublasLtMatmulDescGetAttribute");
+  library.find(calls.layout_create, "cublasLtMatrixLayoutCreate");
+  library.find(calls.layout_destroy, "cublasLtMatrixLayoutDestroy");
+  library.find(calls.layout_set, "cublasLtMatrixLayoutSetAttribute");
+  library.find(calls.layout_get, "cublasLtMatrixLayoutGetAttribute");
+  library.find(calls.preference_create, "cublasLtMatmulPreferenceCreate");
+  library.find(calls.preference_destroy, "cublasLtMatmulPreferenceDestroy");
+  library.find(calls.preference_set, "cublasLtMatmulPreferenceSetAttribute");
+  library.find(calls.preference_get, "cublasLtMatmulPreferenceGetAttribute");
+  library.find(calls.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  library.find(calls.algorithm_check, "cublasLtMatmulAlgoCheck");
+  library.find(calls.algorithm_get, "cublasLtMatmulAlgoConfigGetAttribute");
+  library.find(calls.multiply, "cublasLtMatmul");
+  if (!library.missing().empty()) {
+    throw CublasLtError(
+        fmt::format("cuBLASLt in {} lacks {}", library.file(), fmt::join(library.missing(), ", ")));
   }
-  return {calls, file_of(reinterpret_cast<void*>(calls.get_version), path)};
+  return {calls, library.file()};
 }
 
 CublasLtLibrary::CublasLtLibrary(const CublasLtCalls& calls, std::string where)

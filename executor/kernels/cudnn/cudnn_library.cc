@@ -12,6 +12,8 @@
 namespace shardwise::exec {
 namespace {
 
+const NvidiaLibrary::Name kName = {{"libcudnn.so.9"}, "cudnn", "nvidia-cudnn-cu13"};
+
 std::string version_text(std::size_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
@@ -19,11 +21,11 @@ std::string version_text(std::size_t version) {
 }  // namespace
 
 std::vector<std::string> CudnnLibrary::default_folders() {
-  return NvidiaLibrary::default_folders("cudnn");
+  return NvidiaLibrary::default_folders(kName.package);
 }
 
 CudnnLibrary CudnnLibrary::open(const std::vector<std::string>& folders) {
-  NvidiaLibrary library("libcudnn.so.9", folders);
+  NvidiaLibrary library(kName, folders);
   CudnnCalls calls;
   library.find(calls.get_version, "cudnnGetVersion");
   library.find(calls.get_error_string, "cudnnGetErrorString");

@@ -282,8 +282,8 @@ TEST(CublasLtLibrary, SaysWhereItLookedWhenThereIsNone) {
     FAIL();
   } catch (const CublasLtError& error) {
     EXPECT_EQ(std::string(error.what()),
-              "no cuBLASLt (libcublasLt.so.13, libcublasLt.so.12) on this machine; "
-              "looked in " +
+              "no libcublasLt.so.13 or libcublasLt.so.12 on this machine (pip install "
+              "nvidia-cublas, or name its folder by --libraries); looked in " +
                   folder.folder().string());
   }
 }

@@ -210,7 +210,8 @@ TEST(CudnnLibrary, NamesWhereItLookedWhenThereIsNone) {
     FAIL();
   } catch (const IoError& error) {
     EXPECT_STREQ(error.what(),
-                 "no libcudnn.so.9 on this machine; looked in /nowhere/a, /nowhere/b");
+                 "no libcudnn.so.9 on this machine (pip install nvidia-cudnn-cu13, or name its "
+                 "folder by --libraries); looked in /nowhere/a, /nowhere/b");
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/comm/nccl/nccl_policy.h"
+#include "executor/device/nvidia_library.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::exec {
@@ -21,8 +22,10 @@ TEST(NcclLibrary, SaysWhereItLookedWhenItIsNotThere) {
     NcclLibrary::open({"/nowhere", "/also/nowhere"});
     FAIL() << "opened it";
   } catch (const IoError& refused) {
-    EXPECT_STREQ(refused.what(),
-                 "no libnccl.so.2 on this machine; looked in /nowhere, /also/nowhere");
+    EXPECT_THAT(refused.what(),
+                testing::MatchesRegex("no libnccl.so.2 on this machine .pip install "
+                                      "nvidia-nccl-cu1[23], or name its folder by --libraries.; "
+                                      "looked in /nowhere, /also/nowhere"));
   }
 }
 
@@ -91,8 +94,49 @@ TEST(NvidiaLibrary, IsLookedForInTheActiveEnvironments) {
   const Variable virtual_environment("VIRTUAL_ENV", one);
   const Variable conda("CONDA_PREFIX", other);
   const std::vector<std::string> found = NcclLibrary::default_folders();
-  ASSERT_GE(found.size(), expected.size());
-  EXPECT_EQ(std::vector<std::string>(found.end() - std::ssize(expected), found.end()), expected);
+  ASSERT_GT(found.size(), expected.size());
+  EXPECT_EQ(found.back(), NvidiaLibrary::kPython);
+  EXPECT_EQ(std::vector<std::string>(found.end() - std::ssize(expected) - 1, found.end() - 1),
+            expected);
+}
+
+/// What opening NCCL says, where only --libraries and python3 may have it.
+std::string looked_for(const std::string& first) {
+  NvidiaLibrary::look_first_in(first);
+  std::string said;
+  try {
+    NcclLibrary::open(first.empty() ? std::vector<std::string>{NvidiaLibrary::kPython}
+                                    : std::vector<std::string>{first});
+  } catch (const IoError& none) {
+    said = none.what();
+  }
+  NvidiaLibrary::look_first_in("");
+  return said;
+}
+
+TEST(NvidiaLibrary, IsLookedForBelowTheFolderThatIsNamed) {
+  for (const std::string below : {"", "/lib", "/nccl/lib", "/nvidia/nccl/lib", "/nvidia/cu13/lib",
+                                  "/lib/python3.11/site-packages/nvidia/nccl/lib"}) {
+    const shardwise::test::Scratch scratch;
+    const std::string folder = scratch.folder().string();
+    EXPECT_THAT(looked_for(folder), testing::EndsWith("looked in " + folder));
+    std::filesystem::create_directories(folder + below);
+    scratch.write_bytes((below + "/libnccl.so.2").substr(1), "no library");
+    EXPECT_THAT(looked_for(folder), testing::HasSubstr(below + "/libnccl.so.2: file too short"))
+        << below;
+  }
+}
+
+// Whoever may write the file or its folder would run in this process.
+TEST(NvidiaLibrary, IsRefusedWhereOthersMayWriteIt) {
+  const shardwise::test::Scratch scratch;
+  const std::string folder = scratch.folder().string();
+  const std::string file = scratch.write_bytes("libnccl.so.2", "no library");
+  std::filesystem::permissions(file, std::filesystem::perms(0666));
+  EXPECT_THAT(looked_for(folder), testing::HasSubstr("it may be written by others"));
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  std::filesystem::permissions(folder, std::filesystem::perms(0777));
+  EXPECT_THAT(looked_for(folder), testing::HasSubstr("its folder may be written by others"));
 }
 
 // Defect N6: a library in the current folder, which anybody may have put there, was loaded.
@@ -111,7 +155,8 @@ TEST(NvidiaLibrary, IsNotLookedForBelowTheCurrentFolder) {
     const std::vector<std::string> found = NcclLibrary::default_folders();
     std::filesystem::current_path(before);
     // The first is the loader's own search path.
-    EXPECT_EQ(found, (std::vector<std::string>{"", "/usr/local/cuda/lib64", "/usr/local/cuda/lib"}))
+    EXPECT_EQ(found, (std::vector<std::string>{"", "/usr/local/cuda/lib64", "/usr/local/cuda/lib",
+                                               NvidiaLibrary::kPython}))
         << root;
   }
 }
