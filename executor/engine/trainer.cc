@@ -10,6 +10,7 @@
 #include "executor/engine/meetings.h"
 #include "executor/engine/prepare_compute.h"
 #include "executor/engine/rank_place.h"
+#include "executor/engine/require_end.h"
 #include "planner/lowering/operands/lower_to_run.h"
 #include "planner/spec/text/check.h"
 
@@ -72,6 +73,7 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
   SHARDWISE_CHECK(program(0).units == program(1).units, "states lie where they lay");
   parts_.state = std::make_unique<RankState>(units_, context_.placement, state_types(context_),
                                              place, program(0).units);
+  if (parts_.tensors && world.rank() == 0) require_end(plan, programs_);
   parts_.communicators = std::make_unique<CommunicatorTable>(programs_, plan.layout, moves);
   parts_.arena = &arena;
   parts_.clip_norm = options.optimizer.clip_norm;
