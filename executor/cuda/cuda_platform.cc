@@ -10,6 +10,7 @@
 
 #include "executor/comm/loopback_world.h"
 #include "executor/comm/nccl/nccl_world.h"
+#include "executor/device/nvidia_library.h"
 
 namespace shardwise::exec {
 namespace {
@@ -47,8 +48,8 @@ bool entry_runs_on(int capability, std::string_view entry) {
 // Source: NCCL user guide, "Using NCCL with CUDA Graphs": graphs of several GPUs of one process may
 // deadlock, since cudaGraphLaunch may block; a single GPU per process is recommended.
 constexpr const char* kNoGraphOfThreads =
-    "ranks of one process move tensors by NCCL, whose graphs may wait for one another; start a "
-    "process for each rank (mpirun, torchrun or srun)";
+    "ranks of one process move tensors by NCCL, whose graphs may wait for one another; run them as "
+    "processes (--ranks-as processes, mpirun, torchrun or srun)";
 
 bool moves_by_nccl(const GpuPlace& place) {
   return place.ranks > 1 && place.sharing != GpuSharing::threads;
@@ -134,6 +135,7 @@ std::vector<std::string> CudaPlatform::open_libraries(const GpuPlace& first,
   if (const std::string problem = problem_of_versions(driver, runtime); !problem.empty()) {
     throw IoError(problem);
   }
+  NvidiaLibrary::look_first_in(options.libraries);
   std::vector<std::string> lines = {
       fmt::format("CUDA {}, driver for CUDA {}", version_text(runtime), version_text(driver))};
   for (std::string& line : parts_.open_kernels()) lines.push_back(std::move(line));

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "executor/comm/abort.h"
 #include "planner/spec/text/diagnostic.h"
@@ -23,7 +24,8 @@ inline constexpr int kWorldBroke = 3;
 /// code
 using Verb = std::function<int()>;
 /// Each adds a verb with its flags and its help, and a callback that sets `verb`.
-void add_train(CLI::App& app, Verb& verb);
+/// \param command  the program's words
+void add_train(CLI::App& app, Verb& verb, const std::vector<std::string>& command);
 void add_calibrate(CLI::App& app, Verb& verb);
 void add_verify(CLI::App& app, Verb& verb);
 

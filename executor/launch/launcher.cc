@@ -20,6 +20,7 @@ constexpr std::int64_t kMostRestarts = 1000000;
 constexpr int kSlurmFirstPort = 20'000;
 constexpr std::int64_t kSlurmJobs = 700;
 
+constexpr std::array kLocal = {kRankVariable, kRanksVariable};
 constexpr std::array kTorchrun = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
 constexpr std::array kOpenMpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
 constexpr std::array kSlurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"};
@@ -80,6 +81,16 @@ Launcher read_ranks(LauncherVariables& from, Launcher::Kind kind, const char* ra
 std::optional<int> ports_behind(LauncherVariables& from, int ports) {
   const std::optional<std::int64_t> port = from.number("MASTER_PORT", 1, kMostPorts - ports);
   return port ? std::optional(static_cast<int>(*port) + 1) : std::nullopt;
+}
+
+Launcher of_local(LauncherVariables& from) {
+  Launcher found = read_ranks(from, Launcher::Kind::local, kRankVariable, kRanksVariable);
+  Rendezvous at;
+  at.host = "localhost";
+  at.this_host_only = true;
+  at.job = "shardwise-run";
+  found.rendezvous = at;
+  return found;
 }
 
 Launcher of_torchrun(LauncherVariables& from) {
@@ -153,6 +164,9 @@ void check_batch_script(LauncherVariables& from) {
 }
 
 Launcher find(LauncherVariables& from) {
+  if (from.is_set(kRankVariable) || from.is_set(kRanksVariable)) {
+    return name_missing(from, kLocal, "shardwise-run") ? Launcher() : of_local(from);
+  }
   if (all_set(from, kTorchrun)) return of_torchrun(from);
   const bool torchrun = from.is_set("RANK") || from.is_set("WORLD_SIZE");
   const bool slurm = from.is_set("SLURM_STEP_NUM_TASKS") || from.is_set("SLURM_STEP_ID");
@@ -209,6 +223,8 @@ LauncherVariables own_variables() {
 
 std::string name_of(Launcher::Kind kind) {
   switch (kind) {
+    case Launcher::Kind::local:
+      return "shardwise-run";
     case Launcher::Kind::torchrun:
       return "torchrun";
     case Launcher::Kind::open_mpi:

@@ -10,9 +10,14 @@
 
 namespace shardwise::exec {
 
+/// By which shardwise-run tells processes that it starts itself who they are (local_ranks.h). They
+/// have them beside the variables of what started shardwise-run.
+inline constexpr const char* kRankVariable = "SHARDWISE_RANK";
+inline constexpr const char* kRanksVariable = "SHARDWISE_RANKS";
+
 /// What started this process, and as which rank of how many.
 struct Launcher {
-  enum class Kind { alone, torchrun, open_mpi, slurm };
+  enum class Kind { alone, local, torchrun, open_mpi, slurm };
   Kind kind = Kind::alone;
   int rank = 0;
   int ranks = 1;
@@ -26,8 +31,9 @@ struct Launcher {
   const char* communicator() const;
 };
 
-/// Reads the variables that launchers set, in this order: torchrun and whatever sets the same
-/// (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT); Open MPI's mpirun (OMPI_COMM_WORLD_RANK,
+/// Reads the variables that launchers set, in this order: shardwise-run itself, which starts ranks
+/// of one host (kRankVariable, kRanksVariable); torchrun and whatever sets the same (RANK,
+/// WORLD_SIZE, MASTER_ADDR, MASTER_PORT); Open MPI's mpirun (OMPI_COMM_WORLD_RANK,
 /// OMPI_COMM_WORLD_SIZE); Slurm's srun (SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_ID); else
 /// the process is alone. mpirun comes before srun, as it may have srun start its own processes.
 ///

@@ -237,8 +237,9 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
   const bool asked = options.gpus.nccl != NcclPolicy();
   if (!devices.platform_) {
     if (asked) devices.notes_.push_back("--nccl is not used: " + why_no_nccl(false, {}));
-    for (const auto& [flag, given] :
-         {std::pair("--share-gpu", options.share_gpu), {"--no-graph", !options.gpus.graphs}}) {
+    for (const auto& [flag, given] : {std::pair("--share-gpu", options.share_gpu),
+                                      {"--no-graph", !options.gpus.graphs},
+                                      {"--libraries", !options.gpus.libraries.empty()}}) {
       if (given) devices.notes_.push_back(fmt::format("{} is not used: there is no GPU", flag));
     }
     if (note.empty()) return devices;

@@ -23,6 +23,7 @@
 #include "executor/launch/executable.h"
 #include "executor/launch/introduction.h"
 #include "executor/launch/launcher.h"
+#include "executor/launch/local_ranks.h"
 #include "executor/launch/process.h"
 #include "executor/launch/progress.h"
 #include "executor/launch/rank_devices.h"
@@ -344,8 +345,15 @@ int run(const RunOptions& asked) {
     const Diagnostics problems = problems_of_ranks(*plan, options, launcher);
     if (!problems.empty()) return refuse_alone(launcher, problems);
   }
+  if (launcher.ranks == 1 && plan && are_processes(*plan, options)) {
+    return run_local_ranks(options.command, static_cast<int>(plan->layout.world()));
+  }
   if (launcher.ranks > 1) {
     return run_process(launcher, options.timeout_s, [&](World& world, AbortSignal& abort) {
+      std::optional<StayOn> own;
+      if (launcher.kind == Launcher::Kind::local) {
+        own.emplace(processors_of_rank(own_processors(), launcher.rank, launcher.ranks));
+      }
       return run_as_rank(plan, options, world, abort);
     });
   }

@@ -34,9 +34,14 @@ Diagnostics problems_of_ranks(const Plan& plan, const RunOptions& options,
                               const Launcher& launcher) {
   const std::int64_t world = plan.layout.world();
   const bool torchrun = launcher.kind == Launcher::Kind::torchrun;
-  if (launcher.ranks > 1 && options.ranks > 0) {
+  const bool others = launcher.ranks > 1 && launcher.kind != Launcher::Kind::local;
+  if (others && options.ranks > 0) {
     return {wrong_use("--ranks", started_text(launcher),
                       "leave --ranks out; it starts threads in a single process")};
+  }
+  if (others && options.ranks_as != RanksAs::usual) {
+    return {wrong_use("--ranks-as", started_text(launcher),
+                      "leave --ranks-as out; it is for ranks that no launcher starts")};
   }
   // A process that torchrun started alone may be one of several whose WORLD_SIZE is wrong.
   if (launcher.ranks != world && (launcher.ranks > 1 || (torchrun && options.ranks == 0))) {

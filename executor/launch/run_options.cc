@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -112,12 +114,32 @@ void add_devices(CLI::App& app, DeviceOptions& options) {
   add_checked(app, "--nccl",
               "How NCCL is used, for example max_ctas=16,algorithm=ring [its own choice]", nccl)
       ->type_name("FIELD=VALUE,…");
+  const auto libraries = [&options](std::string_view typed) {
+    std::error_code none;
+    options.gpus.libraries = std::filesystem::canonical(typed, none).string();
+    if (std::filesystem::is_directory(options.gpus.libraries, none)) return std::string();
+    return fmt::format("{} is not a folder", shown(typed));
+  };
+  add_checked(app, "--libraries",
+              "Python environment or folder that has NVIDIA's libraries [the usual places]",
+              libraries)
+      ->type_name("DIR");
 }
 
 void add_numbers(CLI::App& app, RunOptions& options) {
   TrainOptions& train = options.train;
   OptimizerRules& rules = train.optimizer;
-  add_integer(app, "--ranks", options.ranks, 1, 1024, "Ranks, as threads [from the plan]");
+  add_integer(app, "--ranks", options.ranks, 1, 1024, "Ranks on this machine [from the plan]");
+  const auto ranks_as = [&options](std::string_view typed) {
+    if (typed != "threads" && typed != "processes") {
+      return fmt::format("{} is not threads or processes", shown(typed));
+    }
+    options.ranks_as = typed == "threads" ? RanksAs::threads : RanksAs::processes;
+    return std::string();
+  };
+  add_checked(app, "--ranks-as",
+              "What ranks are, threads or processes [processes where NCCL moves tensors]", ranks_as)
+      ->type_name("NAME");
   add_integer(app, "--steps", train.steps, 1, kMostSteps,
               "Steps to train, those before a checkpoint too [20]");
   add_integer(app, "--threads", train.threads, 1, 1024, "Compute threads per rank [1]");
@@ -153,11 +175,12 @@ void add_numbers(CLI::App& app, RunOptions& options) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Verb& verb) {
+void add_train(CLI::App& app, Verb& verb, const std::vector<std::string>& command) {
   CLI::App* const added =
       app.add_subcommand("train", "Train the transformer of a plan as the plan shards it");
   auto options = std::make_shared<RunOptions>();
   options->train.steps = 20;
+  options->command = command;
   added->footer(kTrainFooter);
   add_files(*added, *options);
   add_checkpoints(*added, *options);

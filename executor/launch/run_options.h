@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "executor/data/token_files.h"
 #include "executor/engine/trainer.h"
@@ -10,8 +12,13 @@
 
 namespace shardwise::exec {
 
+/// What ranks are that no launcher started: processes where GPUs move tensors by NCCL and threads
+/// elsewhere, or what the user says.
+enum class RanksAs : std::uint8_t { usual, threads, processes };
+
 /// What a user asked for.
 struct RunOptions {
+  std::vector<std::string> command;  // the program's words, to start it again as a rank
   std::string plan;
   std::string data;                    // a text or a file of tokens; empty: the catalogue's text
   std::string data_format = "detect";  // of kDataFormats
@@ -31,8 +38,9 @@ struct RunOptions {
   bool resume_on_other_data = false;  // where tokens, sequences or their order are others
   bool seed_given = false;
   std::int64_t compare_replicas = 100;  // steps between comparisons of replicas' weights; 0: none
-  int ranks = 0;                        // threads of this process; 0: as the plan has
-  double timeout_s = 600;               // that a rank waits for another
+  int ranks = 0;                        // of this host, without a launcher; 0: as the plan has
+  RanksAs ranks_as = RanksAs::usual;
+  double timeout_s = 600;  // that a rank waits for another
   DeviceOptions device;
   TrainOptions train;
 };

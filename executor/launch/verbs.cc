@@ -94,7 +94,7 @@ int run_command(int argc, const char* const* argv) {
   app.footer(kProgramFooter);
   app.formatter(help_formatter());  // before the verbs, which take it over
   Verb verb;
-  add_train(app, verb);
+  add_train(app, verb, {argv, argv + argc});
   add_calibrate(app, verb);
   add_verify(app, verb);
   refuse_empty_values(app);

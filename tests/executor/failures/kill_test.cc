@@ -205,9 +205,7 @@ TEST_P(KilledProcesses, EndAllRanksAndGoOnWithTheUninterruptedCurve) {
 }
 
 INSTANTIATE_TEST_SUITE_P(By, KilledProcesses, testing::ValuesIn(ways_of_processes()),
-                         [](const auto& by) {
-                           return by.param == Started::mpi ? "Mpi" : "Sockets";
-                         });
+                         [](const auto& by) { return name_of(by.param); });
 
 }  // namespace
 }  // namespace shardwise::exec::test

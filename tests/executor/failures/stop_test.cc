@@ -125,9 +125,8 @@ TEST_F(Paused, MachineIsNoHang) {
                        << bytes_of_file(scratch_.path("processes.err"));
 }
 
-INSTANTIATE_TEST_SUITE_P(By, Stopped, testing::ValuesIn(ways_of_processes()), [](const auto& by) {
-  return by.param == Started::mpi ? "Mpi" : "Sockets";
-});
+INSTANTIATE_TEST_SUITE_P(By, Stopped, testing::ValuesIn(ways_of_processes()),
+                         [](const auto& by) { return name_of(by.param); });
 
 }  // namespace
 }  // namespace shardwise::exec::test

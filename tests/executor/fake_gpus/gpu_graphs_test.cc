@@ -60,7 +60,7 @@ TEST(StepsOfGpus, AreNoGraphsWhereRanksOfOneProcessMoveTensorsByNccl) {
   EXPECT_EQ(run.calls["cudaGraphLaunch"], 0);
   EXPECT_THAT(run.outcome.out, HasSubstr("steps are no CUDA graph: ranks of one process move "
                                          "tensors by NCCL, whose graphs may wait for one another; "
-                                         "start a process for each rank"));
+                                         "run them as processes"));
 }
 
 TEST(StepsOfGpus, AreRecordedAtTheEndOfARunWithAReport) {

@@ -41,8 +41,8 @@ shardwise::test::Outcome run_on_gpus(const std::string& plan, const std::vector<
                                      const std::vector<std::string>& environment) {
   std::vector<std::string> all = {"FAKE_GPU_KERNELS=1"};
   all.insert(all.end(), environment.begin(), environment.end());
-  all.insert(all.end(),
-             {shardwise::test::built("fake_gpu_shardwise_run"), "train", plan, "--device", "cuda"});
+  all.insert(all.end(), {shardwise::test::built("fake_gpu_shardwise_run"), "train", plan,
+                         "--device", "cuda", "--ranks-as", "threads"});
   all.insert(all.end(), words.begin(), words.end());
   return shardwise::test::run_program("env", all);
 }

@@ -58,6 +58,25 @@ TEST(FindLauncher, KnowsWhoStartedTheProcess) {
   EXPECT_EQ(slurm.kind, Launcher::Kind::slurm);
 }
 
+// shardwise-run that torchrun or a batch script started alone may have started its own ranks.
+TEST(FindLauncher, BelievesShardwiseRunBeforeAnyOther) {
+  Environment environment = torchrun();
+  environment["WORLD_SIZE"] = "1";
+  environment["SHARDWISE_RANK"] = "1";
+  environment["SHARDWISE_RANKS"] = "3";
+  const Launcher local = found(environment);
+  EXPECT_EQ(local.kind, Launcher::Kind::local);
+  EXPECT_EQ(local.rank, 1);
+  EXPECT_EQ(local.ranks, 3);
+  EXPECT_STREQ(local.communicator(), "sockets");
+  ASSERT_TRUE(local.rendezvous);
+  EXPECT_TRUE(local.rendezvous->this_host_only);
+  EXPECT_NE(refused({{"SHARDWISE_RANK", "0"}}).find("SHARDWISE_RANKS: is not set"),
+            std::string::npos);
+  EXPECT_NE(refused({{"SHARDWISE_RANK", "2"}, {"SHARDWISE_RANKS", "2"}}).find("SHARDWISE_RANK"),
+            std::string::npos);
+}
+
 // Without PMIx, MPI would start a job of one process in each of them.
 TEST(FindLauncher, HasProcessesOfSlurmMeetOnTheFirstHostWhereTheyHaveNoMpi) {
   std::map<std::string, std::string> step = {{"SLURM_PROCID", "1"},

@@ -30,11 +30,25 @@ std::string Scratch::write(const Plan& plan, const std::string& name) const {
   return write_bytes(name, to_json(plan));
 }
 
+std::string name_of(Started started) {
+  switch (started) {
+    case Started::threads:
+      return "Threads";
+    case Started::mpi:
+      return "Mpi";
+    case Started::sockets:
+      return "Sockets";
+    case Started::local:
+      break;
+  }
+  return "Local";
+}
+
 std::vector<Started> ways_of_processes() {
 #ifdef SHARDWISE_WITH_MPI
-  return {Started::mpi, Started::sockets};
+  return {Started::mpi, Started::sockets, Started::local};
 #else
-  return {Started::sockets};
+  return {Started::sockets, Started::local};
 #endif
 }
 
@@ -42,9 +56,10 @@ std::pair<std::string, std::vector<std::string>> command_of(
     Started started, int ranks, const std::vector<std::string>& arguments) {
   const std::string program = shardwise::test::built("shardwise-run");
   std::vector<std::string> all;
-  if (started == Started::threads) {
+  if (started == Started::threads || started == Started::local) {
     all = arguments;
     all.insert(all.begin(), "train");
+    if (started == Started::local) all.insert(all.end(), {"--ranks-as", "processes"});
     return {program, all};
   }
   if (started == Started::mpi) {

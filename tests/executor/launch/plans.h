@@ -23,9 +23,11 @@ class Scratch : public shardwise::test::Scratch {
   std::string write(const Plan& plan, const std::string& name = "plan.json") const;
 };
 
-/// How ranks of a run are started: in one process, by mpirun, or by a script with the variables
-/// that torchrun sets.
-enum class Started { threads, mpi, sockets };
+/// How ranks of a run are started: in one process, by mpirun, by a script with the variables that
+/// torchrun sets, or as processes by shardwise-run itself.
+enum class Started { threads, mpi, sockets, local };
+/// For names of tests: "Mpi".
+std::string name_of(Started started);
 /// Those that this build has of processes.
 std::vector<Started> ways_of_processes();
 /// Program and arguments that start shardwise-run with these arguments as so many ranks.
