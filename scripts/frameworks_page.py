@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/frameworks.md from configs/frameworks/*.json and shared/limits.json.
+"""Writes the tables of docs/frameworks.md from configs/frameworks/*.json and shared/*.json.
 
 scripts/frameworks_page.py           write the page again
 scripts/frameworks_page.py --check   exit code 1 where the page says something else than the files
 """
 
+import ast
 import json
 import pathlib
 import sys
@@ -26,9 +27,10 @@ def code(value):
     return f"`{value}`"
 
 
-def default_of(setting):
+def default_of(setting, form):
+    """A setting of our scripts must be there: settings.json has each."""
     if setting.get("default") is None:
-        return ""
+        return "must be there" if form == "script" else "off" if setting["kind"] == "on" else "none"
     value = setting["default"]
     return code(str(value).lower() if isinstance(value, bool) else value)
 
@@ -39,7 +41,6 @@ def value_of(text):
         return f"that of {code(text[1:])}"
     return code(text) if text else "none"
 
-
 def settings_table(framework):
     lines = ["| setting | default | plan field | what it sets | source |", "|---|---|---|---|---|"]
     for each in framework["settings"]:
@@ -47,9 +48,28 @@ def settings_table(framework):
         if each.get("only_read"):
             field += " (read)"
         lines.append(
-            f"| {code(each['name'])} | {default_of(each)} | {field} "
+            f"| {code(each['name'])} | {default_of(each, framework['form'])} | {field} "
             f"| {cell(each.get('meaning', ''))} | {cell(each['source'])} |"
         )
+    return lines
+
+
+def calls_tables(framework):
+    """Arguments of the functions that the training script calls, with what it gives."""
+    lines = []
+    calls = json.loads((CONFIGS / "shared" / "calls.json").read_text())
+    for call in calls.get(framework["name"], []):
+        lines += [
+            f"Arguments of `{call['function']}`:",
+            "",
+            "| argument | default | what the script gives | source |",
+            "|---|---|---|---|",
+        ]
+        for each in call["arguments"]:
+            default = code(each["default"]) if "default" in each else "must be there"
+            given = cell(each.get("given", "its default"))
+            lines.append(f"| {code(each['name'])} | {default} | {given} | {cell(each['source'])} |")
+        lines.append("")
     return lines
 
 
@@ -116,6 +136,7 @@ def section(framework):
         "",
         *settings_table(framework),
         "",
+        *calls_tables(framework),
         "Not expressible:",
         "",
         *limits_table(framework),
@@ -135,11 +156,61 @@ def tables():
     return "\n".join(lines)
 
 
+def wrong_lines():
+    """Sources in our own scripts whose line does not read the setting."""
+    wrong = []
+    for name in ORDER:
+        framework = json.loads((CONFIGS / f"{name}.json").read_text())
+        for each in framework["settings"]:
+            file, _, line = each["source"].partition(":")
+            key = each["name"].rpartition(".")[2]
+            if not (CONFIGS / file).is_file() or "." not in each["name"]:
+                continue
+            lines = (CONFIGS / file).read_text().split("\n")
+            if not line or f'["{key}"]' not in lines[int(line) - 1]:
+                wrong.append(f"{name}.json: {each['name']} is not read at {each['source']}")
+    return wrong
+
+
+def given_to(function, script):
+    """Keywords of the calls of a function, with those of a dictionary behind "**"."""
+    tree = ast.parse(script)
+    keys = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            keys[ast.unparse(node.targets[0])] = [ast.literal_eval(k) for k in node.value.keys]
+    given = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == function:
+            for each in node.keywords:
+                given.update([each.arg] if each.arg else keys[ast.unparse(each.value)])
+    return given
+
+
+def wrong_calls():
+    """Arguments that a script gives and the table does not, or the other way."""
+    wrong = []
+    all_calls = json.loads((CONFIGS / "shared" / "calls.json").read_text())
+    for name, calls in all_calls.items():
+        if name == "schema":
+            continue
+        program = json.loads((CONFIGS / f"{name}.json").read_text())["program"]
+        script = (CONFIGS / program).read_text()
+        for call in calls:
+            told = {a["name"] for a in call["arguments"] if "default" in a and "given" in a}
+            apart = told ^ given_to(call["function"], script)
+            wrong += [f"calls.json: {call['function']}: {each}: not as in {program}"
+                      for each in sorted(apart)]  # fmt: skip
+    return wrong
+
+
 def main():
     page = PAGE.read_text()
     head, _, _ = page.partition(BEGIN)
     made = head + BEGIN + "\n" + tables()
     if "--check" in sys.argv[1:]:
+        if wrong := wrong_lines() + wrong_calls():
+            sys.exit("\n".join(wrong))
         if made != page:
             sys.exit("docs/frameworks.md is not what configs/frameworks say: "
                      "run scripts/frameworks_page.py")  # fmt: skip

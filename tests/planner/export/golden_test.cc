@@ -140,6 +140,7 @@ TEST(Rules, AreWhatTheFrameworksParsersDo) {
   expect("torchtitan", "misplaced_word", true);
   expect("deepspeed", "wrong_sizes", true);
   expect("deepspeed", "removed_key", true);
+  expect("deepspeed", "unknown_section_key", true);
 }
 
 TEST(ExportedScript, HoldsWhatTheLedgerOfItsPlanSays) {
