@@ -28,6 +28,8 @@
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/text/check.h"
 #include "planner/spec/text/format.h"
+#include "tests/bench/asks_all.h"
+#include "tests/bench/drawn_layouts.h"
 #include "tests/cli/command.h"
 
 namespace shardwise {
@@ -65,25 +67,6 @@ Job llama70_sharded() {
 Job llama405(Breadth breadth) { return {"llama-3.1-405b", 16384, 2048, 8192, breadth, 2}; }
 Job llama405_usual() { return llama405(Breadth::usual); }
 
-/// Wall and CPU seconds since it was made, all threads of this process together.
-class Watch {
- public:
-  double wall() const { return std::chrono::duration<double>(Clock::now() - wall_).count(); }
-  double cpu() const { return static_cast<double>(std::clock() - cpu_) / CLOCKS_PER_SEC; }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point wall_ = Clock::now();
-  std::clock_t cpu_ = std::clock();
-};
-
-struct Rate {
-  std::int64_t layouts = 0;
-  double cpu = 0;
-  double wall = 0;
-  double per_second() const { return static_cast<double>(layouts) / cpu; }
-};
-
 Rate rate_of(const Job& job) {
   const Watch watch;
   const SearchResult found = *search(job.request);
@@ -100,60 +83,20 @@ Rate decided_rate() {
   return rate_of(job);
 }
 
-/// Asks for the step time of every layout, until an item has taken its share of processor time.
-class AsksAll final : public LayoutVisitor {
- public:
-  void begin() {
-    start_ = watch_.cpu();
-    last_ = start_;
-    asks_ = true;
-  }
-  void end() { rate.cpu += last_ - start_; }
-  Seconds memory(const Layout&, const MemoryPrice&, Seconds, std::int64_t) override {
-    asks_ = asks_ && watch_.cpu() - start_ < kShare;
-    return Seconds(asks_ ? 1e300 : -1.0);
-  }
-  void time(const Layout&, const MemoryPrice& price, Seconds step_time, std::int64_t) override {
-    benchmark::DoNotOptimize(price.point);
-    benchmark::DoNotOptimize(step_time);
-    ++rate.layouts;
-    last_ = watch_.cpu();
-  }
-  Rate rate;
-
- private:
-  static constexpr double kShare = 0.2;  // seconds
-  Watch watch_;
-  double start_ = 0;
-  double last_ = 0;  // when the last layout was priced
-  bool asks_ = true;
-};
-
 /// Layouts priced whole, as evaluate() prices one: exact bytes and the exact step time of each, one
 /// of a work item after the other. Of a large space a seeded sample of items, each for its share of
 /// processor time, for some seconds.
 Rate priced_whole_rate(const Job& job, double seconds) {
   const EngineProfile& engine = *job.request.engines.front();
-  const LayoutQuestion question = layout_question(job.model, job.cluster, job.job, engine);
-  const SearchSpace space = search_space(question, job.request.breadth);
-  const Enumerator enumerator(question, space);
-  SpaceCounts counts = enumerator.no_counts();
-  ShapeCache shapes(job.cluster);
-  std::vector<DegreeGroup> groups = enumerator.degree_groups(counts);
-  for (DegreeGroup& group : groups) enumerator.place(group, shapes);
-  std::vector<std::pair<const DegreeGroup*, std::int32_t>> items;
-  for (const DegreeGroup& group : groups) {
-    for (const std::int32_t size : enumerator.micro_batch_sizes()) items.emplace_back(&group, size);
-  }
+  const EnumeratedSpace space(job.model, job.cluster, job.job, engine, job.request.breadth);
+  std::vector<const WorkItem*> items;
+  for (const WorkItem& item : space.items()) items.push_back(&item);
   std::ranges::shuffle(items, std::mt19937(20261123));
   Evaluator evaluator(job.model, job.cluster, job.job, engine);
-  AsksAll all;
-  for (const auto& [group, size] : items) {
+  AsksAll all(0.2);
+  for (const WorkItem* item : items) {
     if (all.rate.cpu > seconds) break;
-    const WorkItem item = enumerator.work_item(*group, size, counts);
-    all.begin();
-    evaluator.run(item, all);
-    all.end();
+    all.run(evaluator, *item);
   }
   return all.rate;
 }
