@@ -41,6 +41,11 @@ def value_of(text):
         return f"that of {code(text[1:])}"
     return code(text) if text else "none"
 
+def own_list(text):
+    """Of a limit whose value is a list that the model decides."""
+    return "its own list for the model" if text == "@model.selective_operations" else value_of(text)
+
+
 def settings_table(framework):
     lines = ["| setting | default | plan field | what it sets | source |", "|---|---|---|---|---|"]
     for each in framework["settings"]:
@@ -102,7 +107,7 @@ def limits_table(framework):
     for each in [limit for limits in lists for limit in limits]:
         if "because" not in each:
             continue
-        values = ", ".join(value_of(v) for v in each["values"])
+        values = ", ".join(own_list(v) for v in each["values"])
         when = "; ".join(f"{name} {shown(value)}" for name, value in each.get("when", {}).items())
         lines.append(
             f"| {code(each['field'])}{' with ' + cell(when) if when else ''} | {values} "

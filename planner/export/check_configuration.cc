@@ -168,7 +168,7 @@ void find_removed(const Framework& framework, const Settings& settings,
     named.push_back(top);
     Finding finding;
     finding.rule = "removed_key";
-    finding.source = framework.code;
+    finding.source = framework.source_of("removed");
     finding.what = {
         each->file,
         each->line,
@@ -182,7 +182,7 @@ void find_removed(const Framework& framework, const Settings& settings,
 
 void find_unknown(const Framework& framework, const Settings& settings,
                   std::vector<Finding>& findings) {
-  if (framework.known_keys.empty()) return;
+  if (framework.known_keys.empty() && framework.form != ConfigurationForm::script) return;
   std::vector<std::string> keys = framework.known_keys;
   for (const SettingSpec& spec : framework.settings) keys.push_back(spec.name);
   std::ranges::sort(keys);
@@ -225,7 +225,7 @@ void find_unknown(const Framework& framework, const Settings& settings,
                     near      ? fmt::format("did you mean {}?", *near)
                     : is_flag ? "leave it out, or run the script that adds it"
                               : "leave it out"};
-    finding.source = framework.code;
+    finding.source = framework.source_of(refused ? "unknown" : "silent");
     findings.push_back(std::move(finding));
   }
 }
@@ -246,7 +246,7 @@ void find_ignored(const Framework& framework, const Settings& settings,
     Finding finding;
     finding.rule = "ignored_flag";
     finding.kind = CheckRule::Kind::changed;
-    finding.source = framework.code;
+    finding.source = framework.source_of("file");
     finding.what = {each->file, each->line,         each->column,
                     each->path, std::move(message), "state it in the file"};
     findings.push_back(std::move(finding));
@@ -289,6 +289,7 @@ Result<std::vector<Finding>> check_configuration(const Framework& framework,
     findings.push_back(*std::move(wrong));
   }
   std::ranges::move(misplaced_words(framework, configuration), std::back_inserter(findings));
+  std::ranges::move(unexpected_words(framework, configuration), std::back_inserter(findings));
   find_removed(framework, *settings, findings);
   find_unknown(framework, *settings, findings);
   find_ignored(framework, *settings, findings);
@@ -306,12 +307,12 @@ Diagnostics contradictions_of(const Framework& framework, const Configuration& c
   return problems;
 }
 
-Finding refused_at(const Framework& framework, const char* rule, const GivenSetting& place,
+Finding refused_at(const std::string& source, const char* rule, const GivenSetting& place,
                    std::string message, std::string hint) {
   Finding finding;
   finding.rule = rule;
   finding.kind = CheckRule::Kind::refused;
-  finding.source = framework.code;
+  finding.source = source;
   finding.what = {place.file, place.line,         place.column,
                   place.path, std::move(message), std::move(hint)};
   return finding;

@@ -22,8 +22,8 @@ struct Finding {
 };
 
 /// A setting that the framework refuses where it stands.
-/// \param rule  Finding::rule \param hint  the fix
-Finding refused_at(const Framework& framework, const char* rule, const GivenSetting& place,
+/// \param source  the line of its code \param rule  Finding::rule \param hint  the fix
+Finding refused_at(const std::string& source, const char* rule, const GivenSetting& place,
                    std::string message, std::string hint);
 
 /// What a configuration contradicts, by the framework's rules and its list of keys.

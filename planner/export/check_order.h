@@ -14,4 +14,9 @@ namespace shardwise {
 std::vector<Finding> misplaced_words(const Framework& framework,
                                      const Configuration& configuration);
 
+/// Values behind flags that take none, and several behind those that take one: argparse refuses
+/// them. bash makes several of a text in quotes that stands in an array: ${ARGS[@]} without quotes.
+std::vector<Finding> unexpected_words(const Framework& framework,
+                                      const Configuration& configuration);
+
 }  // namespace shardwise

@@ -42,7 +42,7 @@ std::optional<Finding> wrong_recipe(const Framework& framework, const Settings& 
     const std::optional<std::string> near = nearest(module, modules);
     if (!near) return std::nullopt;
     return refused_at(
-        framework, kUnknown, *given->second,
+        framework.source_of("module"), kUnknown, *given->second,
         fmt::format("{} is no module of {} {}", shown(module), framework.label, framework.version),
         fmt::format("did you mean {}?", *near));
   }
@@ -51,7 +51,7 @@ std::optional<Finding> wrong_recipe(const Framework& framework, const Settings& 
   const std::string& recipe = settings.values.at(recipes.recipe);
   if (std::ranges::find(own, recipe) != own.end()) return std::nullopt;
   const std::optional<std::string> near = nearest(recipe, own);
-  return refused_at(framework, kUnknown, *named->second,
+  return refused_at(framework.source_of("recipe"), kUnknown, *named->second,
                     fmt::format("{} is no recipe of {} in {} {}", shown(recipe), module,
                                 framework.label, framework.version),
                     near ? fmt::format("did you mean {}?", *near)

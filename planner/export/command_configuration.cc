@@ -12,6 +12,7 @@
 
 #include "planner/export/accelerate_flags.h"
 #include "planner/export/launch_environment.h"
+#include "planner/export/torchtitan_script.h"
 #include "planner/export/yaml_scalar.h"
 #include "planner/question/plan_texts.h"
 #include "planner/spec/text/utf8.h"
@@ -31,10 +32,12 @@ class CommandReader {
     read_written_files();
     Launch launch = read_launch(command_, made_.file, given_);
     if (!launch.problems.empty()) return std::move(launch.problems);
-    made_.ranks = launch.ranks;
+    const TorchtitanScript script = torchtitan_script(command_);
+    made_.ranks = launch.ranks > 0 ? launch.ranks : script.ranks;
     made_.notes.insert(made_.notes.begin(), command_.notes.begin(), command_.notes.end());
     std::ranges::move(launch.notes, std::back_inserter(made_.notes));
     for (const LauncherFlag& each : launch.accelerate) launcher_key(each);
+    for (const ShellWord& each : script.arguments) argument(each);
     for (std::size_t i = launch.arguments; i < command_.words.size(); ++i) {
       argument(command_.words[i]);
     }
@@ -105,13 +108,20 @@ class CommandReader {
     return flag.words.size() != 1 && word.text != "$@" && word.text != "$*" && word.text != "${@}";
   }
 
+  /// A choice of torchtitan: "activation-checkpoint:full".
+  static bool is_choice(std::string_view text) {
+    const std::string_view name = text.substr(0, text.find(':'));
+    const bool is_name = !name.empty() && (name.front() < '0' || name.front() > '9');
+    return is_name && name.size() < text.size() && text.find('/') == std::string_view::npos;
+  }
+
   void argument(const ShellWord& word) {
     if (word.text.starts_with("--")) {
       const std::size_t at = word.text.find('=');
       made_.settings.push_back(given(word, word.text.substr(0, at)));
       if (at != std::string::npos) made_.settings.back().words = {word.text.substr(at + 1)};
     } else if (const std::size_t colon = word.text.find(':');
-               colon != std::string::npos && word.text.find('/') == std::string::npos &&
+               is_choice(word.text) &&
                (made_.settings.empty() || !made_.settings.back().words.empty() ||
                 word.text.starts_with("activation-checkpoint:"))) {
       made_.settings.push_back(given(word, word.text.substr(0, colon)));

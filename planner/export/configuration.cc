@@ -111,14 +111,20 @@ void state_launcher_flags(Configuration& made) {
   }
 }
 
+bool has_yaml_name(const std::string& file) {
+  return file.ends_with(".yaml") || file.ends_with(".yml");
+}
+
+/// YAML in braces is not JSON: "{num_processes: 8}".
 bool is_json(std::string_view text, const std::string& file) {
+  if (file.ends_with(".json")) return true;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return file.ends_with(".json") || (first != std::string_view::npos && text[first] == '{');
+  return !has_yaml_name(file) && first != std::string_view::npos && text[first] == '{';
 }
 
 /// The first line that says something has a key: "name:" or "name: value".
 bool is_yaml(std::string_view text, const std::string& file) {
-  if (file.ends_with(".yaml") || file.ends_with(".yml")) return true;
+  if (has_yaml_name(file)) return true;
   if (file.ends_with(".sh") || file.ends_with(".txt")) return false;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));

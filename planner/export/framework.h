@@ -47,7 +47,10 @@ struct SettingSpec {
   /// The plan's word for a value and the framework's, where they differ. Of several for one word of
   /// the plan the first is written. "*": others of the setting's kind are the same in both.
   std::vector<std::pair<std::string, std::string>> words;
-  Conditions when;         // plans for which the setting has a meaning
+  Conditions when;  // plans for which the setting has a meaning
+  /// Models of which its value changes neither memory nor time: a value that is not the model's is
+  /// kept. Nothing: of no model.
+  std::optional<Conditions> numeric_when;
   bool always = false;     // written also where it is the default
   bool only_read = false;  // another setting says the same and is written
   /// Of values that no plan has: what they are, and what to give for them.
@@ -191,6 +194,8 @@ struct Framework {
   // Of a framework of flags that reads a file too:
   std::vector<KeyOfFlag> keys;
   std::vector<std::string> keys_without_flags;  // that it knows in the file alone
+  std::vector<std::string> switches;            // of known_keys: flags that take no word
+  std::vector<std::string> several_words;       // of known_keys and settings: that take several
   std::string file_flag;                        // names the file, beside which no flag counts
   std::vector<SettingSpec> settings;
   std::vector<Choice> choices;
@@ -204,7 +209,13 @@ struct Framework {
   /// "transformers/integrations/deepspeed.py"; empty: nobody, and one of the two counts.
   std::string two_values_source;
   std::vector<CheckRule> rules;
+  /// Lines of code by what of a configuration they read, where neither a setting nor a rule has
+  /// one: "unknown" keys that it refuses, "silent" ones that it takes, "removed" ones, a "module"
+  /// and a "recipe" of it, the "order" of words, and the "file" beside which no flag counts.
+  Values sources;
 
+  /// The line of code for one of these; the whole code where the file has none.
+  const std::string& source_of(const std::string& what) const;
   const SettingSpec* find(const std::string& setting) const;
   /// Files of the training script that an export has beside its settings; none but of a script.
   std::vector<std::string> scripts() const;

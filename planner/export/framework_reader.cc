@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 
+#include "planner/export/framework_fields.h"
 #include "planner/export/setting_values.h"
 #include "planner/legality/refusals.h"
 #include "planner/question/flags.h"
@@ -19,91 +20,8 @@
 namespace shardwise {
 namespace {
 
-constexpr std::array<std::string_view, 6> kKinds = {"on",     "boolean", "integer",
-                                                    "number", "text",    "texts"};
-constexpr std::array<std::string_view, 3> kPlaces = {"configuration", "environment", "script"};
-constexpr std::array<std::string_view, 2> kBuckets = {"gradients", "weights"};
 constexpr std::array<std::string_view, 5> kForms = {"arguments", "overrides", "json", "yaml",
                                                     "script"};
-
-template <class E, std::size_t kCount>
-E read_choice(ObjectReader& reader, std::string_view key,
-              const std::array<std::string_view, kCount>& names, E otherwise) {
-  return static_cast<E>(
-      reader.choice_or(key, static_cast<std::size_t>(otherwise), {names.begin(), names.end()}));
-}
-
-std::vector<std::string> texts_under(ObjectReader& reader, std::string_view key) {
-  std::vector<std::string> texts;
-  const JsonValue* list = reader.array(key, false);
-  if (list == nullptr) return texts;
-  for (const JsonValue& each : list->elements) texts.push_back(text_of(each));
-  return texts;
-}
-
-/// A value, a list of them, or one of {"not": …}, {"has": …}, {"beyond": …}, {"above": 1},
-/// {"below": 1}, {"stated": true}.
-/// \returns nothing where it is another thing
-std::optional<Clause> clause_of(const std::string& name, const JsonValue& value) {
-  Clause clause;
-  clause.name = name;
-  const auto take = [&](const JsonValue& from) {
-    if (from.kind != JsonValue::Kind::array) {
-      clause.texts = {text_of(from)};
-    } else {
-      for (const JsonValue& each : from.elements) clause.texts.push_back(text_of(each));
-    }
-    return clause;
-  };
-  if (value.kind != JsonValue::Kind::object) return take(value);
-  if (value.members.size() != 1) return std::nullopt;
-  const std::string& word = value.members.front().key;
-  const JsonValue& operand = value.members.front().value;
-  if (word == "not" || word == "has" || word == "beyond") {
-    clause.kind = word == "not"   ? Clause::Kind::is_not
-                  : word == "has" ? Clause::Kind::has
-                                  : Clause::Kind::beyond;
-    return take(operand);
-  }
-  if (word == "stated" && operand.kind == JsonValue::Kind::boolean) {
-    clause.kind = operand.boolean ? Clause::Kind::stated : Clause::Kind::not_stated;
-    return clause;
-  }
-  const bool is_number =
-      operand.kind == JsonValue::Kind::number || operand.kind == JsonValue::Kind::integer;
-  if ((word != "above" && word != "below") || !is_number) {
-    return std::nullopt;
-  }
-  clause.kind = word == "above" ? Clause::Kind::above : Clause::Kind::below;
-  clause.number = operand.number;
-  return clause;
-}
-
-Conditions conditions_under(ObjectReader& reader, std::string_view key) {
-  Conditions conditions;
-  const JsonValue* object = reader.object(key, false);
-  if (object == nullptr) return conditions;
-  for (const JsonMember& each : object->members) {
-    const std::optional<Clause> clause = clause_of(each.key, each.value);
-    if (clause) {
-      conditions.push_back(*clause);
-    } else {
-      reader.fail(key,
-                  fmt::format("{} needs a value, a list, or one of not, has, beyond, above, below, "
-                              "stated",
-                              each.key));
-    }
-  }
-  return conditions;
-}
-
-Values values_under(ObjectReader& reader, std::string_view key) {
-  Values values;
-  const JsonValue* object = reader.object(key, false);
-  if (object == nullptr) return values;
-  for (const JsonMember& each : object->members) values[each.key] = text_of(each.value);
-  return values;
-}
 
 /// Reads each object of the list under `key`.
 template <class T, class Read>
@@ -142,55 +60,6 @@ void add_shared_limits(const std::filesystem::path& file, const std::vector<std:
     }
     for (Limit& limit : list_of<Limit>(reader, list, limit_of)) limits.push_back(std::move(limit));
   }
-}
-
-/// {"full": "true", "none": ["false", "no"]}: each key with each of its values.
-std::vector<std::pair<std::string, std::string>> pairs_under(ObjectReader& reader,
-                                                             std::string_view key) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  const JsonValue* object = reader.object(key, false);
-  if (object == nullptr) return pairs;
-  for (const JsonMember& each : object->members) {
-    if (each.value.kind != JsonValue::Kind::array) {
-      pairs.emplace_back(each.key, text_of(each.value));
-      continue;
-    }
-    for (const JsonValue& one : each.value.elements) pairs.emplace_back(each.key, text_of(one));
-  }
-  return pairs;
-}
-
-SettingSpec setting_of(ObjectReader& reader) {
-  SettingSpec spec;
-  spec.name = reader.string("name");
-  spec.kind = read_choice(reader, "kind", kKinds, SettingKind::text);
-  spec.place = read_choice(reader, "place", kPlaces, SettingPlace::configuration);
-  spec.field = reader.string_or("field", "");
-  spec.words = pairs_under(reader, "words");
-  spec.spellings = pairs_under(reader, "spellings");
-  spec.states = values_under(reader, "states");
-  spec.when = conditions_under(reader, "when");
-  spec.always = reader.boolean_or("always", false);
-  spec.only_read = reader.boolean_or("only_read", spec.place == SettingPlace::script);
-  spec.instead = pairs_under(reader, "instead");
-  spec.fills = reader.string_or("fills", "");
-  spec.unpriced = reader.string_or("unpriced", "");
-  if (const JsonValue* assumed = reader.object("assumed", false)) {
-    ObjectReader inner = reader.nested("assumed", *assumed);
-    spec.assumed_when = conditions_under(inner, "when");
-    spec.assumed = inner.string("says");
-    inner.reject_unknown();
-  }
-  spec.among = texts_under(reader, "among");
-  spec.least = reader.integer_or("least", spec.least, 0, 1'000'000);
-  if (reader.has("open")) spec.open = reader.string("open");
-  if (reader.has("bucket_of")) {
-    spec.bucket_of = read_choice(reader, "bucket_of", kBuckets, BucketOf::gradients);
-  }
-  spec.refuses = texts_under(reader, "refuses");
-  spec.meaning = reader.string_or("meaning", "");
-  spec.source = reader.string_or("source", "");
-  return spec;
 }
 
 /// The default, which may be of any type: null and absent are none.
@@ -304,6 +173,11 @@ const SettingSpec* Framework::find(const std::string& setting) const {
   return at == settings.end() ? nullptr : &*at;
 }
 
+const std::string& Framework::source_of(const std::string& what) const {
+  const auto at = sources.find(what);
+  return at == sources.end() ? code : at->second;
+}
+
 std::vector<std::string> Framework::scripts() const {
   if (form != ConfigurationForm::script) return {};
   std::vector<std::string> files = {program};
@@ -340,7 +214,10 @@ Result<Framework> read_framework(const std::filesystem::path& path) {
   read_keys(reader, "keys", false, framework);
   read_keys(reader, "negated_keys", true, framework);
   framework.keys_without_flags = texts_under(reader, "keys_without_flags");
+  framework.switches = texts_under(reader, "switches");
+  framework.several_words = texts_under(reader, "several_words");
   framework.file_flag = reader.string_or("file_flag", "");
+  framework.sources = values_under(reader, "sources");
   framework.two_values_source = reader.string_or("two_values_source", "");
   framework.settings = list_of<SettingSpec>(reader, "settings", [](ObjectReader& each) {
     static_cast<void>(each.has("default"));

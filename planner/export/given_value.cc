@@ -156,6 +156,22 @@ std::optional<Diagnostic> value_of_section(const Framework& framework, const Giv
                : "an object"};
 }
 
+std::optional<Diagnostic> keys_of_value(const Framework& framework, const GivenSetting& given,
+                                        const std::string& name) {
+  if (!given.value || framework.takes_words()) return std::nullopt;
+  for (const SettingSpec& spec : framework.settings) {
+    const bool takes_keys = spec.kind == SettingKind::text || spec.kind == SettingKind::texts;
+    if (takes_keys || !name.starts_with(spec.name + ".")) continue;
+    return Diagnostic{given.file,
+                      given.line,
+                      given.column,
+                      given.path,
+                      fmt::format("{} has keys, and takes {}", spec.name, noun_of(spec.kind)),
+                      fmt::format("{} for {}", noun_of(spec.kind), spec.name)};
+  }
+  return std::nullopt;
+}
+
 std::optional<Diagnostic> null_of(const Framework& framework, const GivenSetting& given) {
   const SettingSpec* spec = framework.find(given.name);
   const bool is_object =

@@ -22,6 +22,11 @@ std::optional<std::string> value_of(const Framework& framework, const SettingSpe
 std::optional<Diagnostic> value_of_section(const Framework& framework, const GivenSetting& given,
                                            const std::string& name);
 
+/// Says what is wrong where a setting that takes one value has keys: "train_batch_size": {"x": 1}.
+/// \param name  of the key, with the setting before it
+std::optional<Diagnostic> keys_of_value(const Framework& framework, const GivenSetting& given,
+                                        const std::string& name);
+
 /// Says what is wrong where a key is null: most frameworks take that for one that is not there.
 std::optional<Diagnostic> null_of(const Framework& framework, const GivenSetting& given);
 

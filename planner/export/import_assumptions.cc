@@ -8,6 +8,7 @@
 #include <string>
 
 #include "planner/export/kept_of.h"
+#include "planner/export/plan_facts.h"
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
 #include "planner/question/plan_texts.h"
@@ -116,6 +117,21 @@ std::optional<Assumption> file_assumption(const Framework& framework, const Sett
       settings.of_file);
 }
 
+/// A number that is not the model's, and that the plan keeps.
+std::optional<Assumption> numeric_assumption(const SettingSpec& spec, const std::string& value,
+                                             const Plan& plan, const Values& facts) {
+  const auto& kept = plan.kept.settings;
+  const bool is_kept = std::ranges::find(kept, spec.name, &KeptSetting::name) != kept.end();
+  if (!spec.numeric_when || !is_kept) return std::nullopt;
+  const auto fact = facts.find(spec.field);
+  const std::string other =
+      fact == facts.end() ? "" : fmt::format(", where {} has {}", plan.model.name, fact->second);
+  return Assumption{
+      "import.numeric." + spec.name,
+      fmt::format("{} {} is kept{}: the same memory and time", spec.name, shown(value), other),
+      spec.source};
+}
+
 }  // namespace
 
 std::vector<Assumption> import_assumptions(const Framework& framework, const Settings& settings,
@@ -127,10 +143,14 @@ std::vector<Assumption> import_assumptions(const Framework& framework, const Set
         script_assumption(framework, settings), file_assumption(framework, settings)}) {
     if (each) made.push_back(*std::move(each));
   }
+  const Values facts = facts_of(plan);
   for (const SettingSpec& spec : framework.settings) {
     const auto at = settings.values.find(spec.name);
     if (at == settings.values.end()) continue;
     const std::string& value = at->second;
+    if (auto numeric = numeric_assumption(spec, value, plan, facts)) {
+      made.push_back(*std::move(numeric));
+    }
     const std::string words =
         spec.kind == SettingKind::on ? spec.name : fmt::format("{} {}", spec.name, shown(value));
     const bool is_given = settings.given.contains(spec.name) && value != spec.by_default;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -30,10 +31,16 @@ std::string bare_expression(std::string text) {
   return text;
 }
 
+/// Whether a number that changes neither memory nor time may be another than the model's.
+enum class Numerics : std::uint8_t { agree, differ };
+
 /// The settings of the architecture that the configuration states and the model has otherwise.
 Diagnostics contradictions(const Framework& framework, const Settings& settings,
-                           const ModelSpec& model) {
+                           const ModelSpec& model, Numerics numerics) {
   Values facts = model_facts(model);
+  if (model.max_position_embeddings > 0) {
+    facts["model.positions"] = std::to_string(model.max_position_embeddings);
+  }
   Diagnostics problems;
   for (const SettingSpec& spec : framework.settings) {
     const auto given = settings.given.find(spec.name);
@@ -44,6 +51,8 @@ Diagnostics contradictions(const Framework& framework, const Settings& settings,
     const std::string theirs = canonical(spec.kind, *wanted).value_or(*wanted);
     const std::string& stated = settings.values.at(spec.name);
     if (bare_expression(theirs) == bare_expression(stated)) continue;
+    const bool is_numeric = spec.numeric_when && holds(*spec.numeric_when, facts);
+    if (is_numeric && numerics == Numerics::differ) continue;
     const GivenSetting& place = *given->second;
     problems.push_back({place.file, place.line, place.column, place.path,
                         fmt::format("{}, but {} has {}", shown(stated), model.name, theirs),
@@ -69,6 +78,23 @@ std::optional<std::string> named_model(const Framework& framework, const Setting
   return named;
 }
 
+/// The models of the catalogue that have the stated sizes. Of several with one architecture it is
+/// the first.
+std::vector<std::string> models_with(const Framework& framework, const Settings& settings,
+                                     Numerics numerics) {
+  std::vector<std::string> names;
+  Values architecture;
+  for (const std::string& name : catalogue_names("models")) {
+    const Result<ModelSpec> model = load_model(name);
+    if (!model || !contradictions(framework, settings, *model, numerics).empty()) continue;
+    Values facts = model_facts(*model);
+    if (!names.empty() && facts == architecture) continue;
+    architecture = std::move(facts);
+    names.push_back(name);
+  }
+  return names;
+}
+
 /// The model that a setting names or that all stated sizes are of, or why there is none.
 Result<std::string> model_of(const Framework& framework, const Settings& settings,
                              const std::string& file) {
@@ -82,17 +108,8 @@ Result<std::string> model_of(const Framework& framework, const Settings& setting
                       "does not say which model it trains",
                       "--model NAME, or its config.json"};
   }
-  // Of models with one architecture the first has the name.
-  std::vector<std::string> names;
-  Values architecture;
-  for (const std::string& name : catalogue_names("models")) {
-    const Result<ModelSpec> model = load_model(name);
-    if (!model || !contradictions(framework, settings, *model).empty()) continue;
-    Values facts = model_facts(*model);
-    if (!names.empty() && facts == architecture) continue;
-    architecture = std::move(facts);
-    names.push_back(name);
-  }
+  std::vector<std::string> names = models_with(framework, settings, Numerics::agree);
+  if (names.empty()) names = models_with(framework, settings, Numerics::differ);
   if (names.size() == 1) return names.front();
   return Diagnostic{file,
                     0,
@@ -202,7 +219,7 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
       return flag_contradiction("model", asked.job.model, *named, configuration.file);
     }
   }
-  Diagnostics problems = contradictions(framework, *settings, *model);
+  Diagnostics problems = contradictions(framework, *settings, *model, Numerics::differ);
   if (!problems.empty()) return problems;
 
   Values known = model_facts(*model);

@@ -11,6 +11,7 @@
 
 #include "planner/export/accelerate_flags.h"
 #include "planner/export/deepspeed_ranks.h"
+#include "planner/export/torchtitan_script.h"
 #include "planner/spec/machine/cluster_spec.h"
 #include "planner/spec/text/number.h"
 #include "planner/spec/text/utf8.h"
@@ -77,7 +78,7 @@ class LaunchReader {
         ++at;
         if (const std::optional<std::size_t> found = program_of(launcher, at)) return *found;
         continue;
-      } else if (word(at).ends_with(".py")) {
+      } else if (word(at).ends_with(".py") || is_torchtitan_script(word(at))) {
         return at + 1;
       } else if (in_tasks_ && program == 0 &&
                  !take_launcher_flag(Launcher::tasks, words_, at, tasks_)) {
@@ -295,7 +296,8 @@ bool starts_program(const std::vector<ShellWord>& words) {
     return false;
   }
   return std::ranges::any_of(words, [](const ShellWord& each) {
-    return launcher_of(each.text) != Launcher::none || each.text.ends_with(".py");
+    return launcher_of(each.text) != Launcher::none || each.text.ends_with(".py") ||
+           is_torchtitan_script(each.text);
   });
 }
 

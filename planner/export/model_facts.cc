@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "planner/export/plan_facts.h"
+#include "planner/export/selective_operations.h"
 #include "planner/spec/plan/names.h"
 
 namespace shardwise {
@@ -158,6 +160,8 @@ Values model_facts(const ModelSpec& model) {
   facts.set("intermediate_size", model.intermediate_size);
   facts.set("vocab_size", model.vocab_size);
   facts.flag("tie_word_embeddings", model.tie_word_embeddings);
+  facts.set("selective_operations",
+            std::string_view(fmt::format("{}", fmt::join(selective_operations(model), ","))));
   const bool numerics = std::ranges::find(kWithNumerics, model.model_type) != kWithNumerics.end();
   facts.flag("numerics_known", numerics);
   if (numerics) {

@@ -28,6 +28,12 @@ Values OtherWords::facts_with(Values settings) const {
 }
 
 bool OtherWords::say_it(const SettingSpec& spec, const std::string& value) const {
+  if (spec.numeric_when && holds(*spec.numeric_when, known_)) {
+    Values written = settings_;
+    add_defaults(framework_, written);
+    const auto at = written.find(spec.name);
+    return at == written.end() || at->second != value;
+  }
   if (settings_.empty() || spec.only_read || spec.field.starts_with("model.")) return false;
   if (spec.place == SettingPlace::environment) return false;
   Values changed = settings_;

@@ -22,8 +22,9 @@ Values facts_of(const Plan& plan);
 /// What a model's architecture is, as frameworks ask for it: "model.hidden_size", "model.norm" …
 /// "model.type" is Hugging Face's model_type. "model.block" is "llama" where its blocks norm before
 /// attention and before the feed-forward, and both are added one after the other: what Megatron-LM
-/// and torchtitan have; else "other". norm_epsilon, activation, rope_theta, rope_scaling and
-/// rope_factor are there where "model.numerics_known" is true.
+/// and torchtitan have; else "other". "model.selective_operations" is what torchtitan's selective
+/// checkpointing runs again, with commas between. norm_epsilon, activation, rope_theta,
+/// rope_scaling and rope_factor are there where "model.numerics_known" is true.
 Values model_facts(const ModelSpec& model);
 
 /// The plan with the layout's, the job's and the engine's fields as the facts have them. \returns

@@ -46,10 +46,9 @@ Diagnostic nothing_in_a_plan(const SettingSpec& spec, const GivenSetting& place,
           place.line,
           place.column,
           place.path,
-          fmt::format("{} is nothing that a plan can have", shown(value)),
-          is_explained
-              ? instead->second
-              : fmt::format("{} is read where it is {}", spec.name, fmt::join(known, ", "))};
+          fmt::format("no plan has {}", shown(value)),
+          is_explained ? instead->second
+                       : fmt::format("a plan can have {} {}", spec.name, fmt::join(known, " or "))};
 }
 
 /// The values that options of a choice have for a setting.
@@ -273,8 +272,7 @@ void add_stages(const Framework& framework, const Settings& settings, Values& fa
     return;
   }
   add_problem(framework, settings, "stage_layout",
-              fmt::format("{} is nothing that a plan can have", shown(text->second)),
-              stages.problem, problems);
+              fmt::format("no plan has {}", shown(text->second)), stages.problem, problems);
 }
 
 /// The data-parallel ranks, of all ranks or of shards and replicas.

@@ -176,7 +176,9 @@ Result<Settings> settings_of(const Framework& framework, const Configuration& co
       return;
     }
     if (spec == nullptr && !environment) {
-      if (std::optional<Diagnostic> problem = value_of_section(framework, each, own.name)) {
+      std::optional<Diagnostic> problem = value_of_section(framework, each, own.name);
+      if (!problem) problem = keys_of_value(framework, each, own.name);
+      if (problem) {
         problems.push_back(*std::move(problem));
         return;
       }

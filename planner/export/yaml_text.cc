@@ -126,16 +126,34 @@ class ValueMaker final : public YAML::EventHandler {
   int documents_ = 0;
 };
 
+/// Offset of the first control character, which PyYAML refuses; the size of the text without one.
+std::size_t first_control(std::string_view text) {
+  const auto at = std::ranges::find_if(text, [](char c) {
+    const auto code = static_cast<unsigned char>(c);
+    return (code < 0x20 && c != '\n' && c != '\r' && c != '\t') || code == 0x7f;
+  });
+  return static_cast<std::size_t>(at - text.begin());
+}
+
 }  // namespace
 
 Result<JsonValue> parse_yaml(std::string_view text, const std::string& file) {
   if (text.size() > kMostYamlBytes) {
     return Diagnostic{file, 0, 0, "", "more than 1 MB, no configuration has so much", ""};
   }
-  const std::size_t wrong = first_not_utf8(text);
-  if (wrong != text.size()) {
-    const auto line = static_cast<int>(std::ranges::count(text.substr(0, wrong), '\n')) + 1;
-    return Diagnostic{file, line, 0, "", "not UTF-8", "a text file"};
+  const auto line_of = [&](std::size_t at) {
+    return static_cast<int>(std::ranges::count(text.substr(0, at), '\n')) + 1;
+  };
+  if (const std::size_t wrong = first_not_utf8(text); wrong != text.size()) {
+    return Diagnostic{file, line_of(wrong), 0, "", "not UTF-8", "a text file"};
+  }
+  if (const std::size_t wrong = first_control(text); wrong != text.size()) {
+    return Diagnostic{file,
+                      line_of(wrong),
+                      0,
+                      "",
+                      fmt::format("a control character: {}", shown(text.substr(wrong, 1))),
+                      "a text file"};
   }
   std::istringstream stream{std::string(text)};
   ValueMaker made(file);

@@ -134,6 +134,7 @@ TEST(Rules, AreWhatTheFrameworksParsersDo) {
     expect(asked.key, "unknown_value", true);
   }
   expect("accelerate", "unread_key", false);  // of a section that it does not look into
+  expect("megatron-lm", "unexpected_word", true);
   expect("torchtitan", "unknown_recipe", true);
   expect("torchtitan", "unknown_section", true);
   expect("torchtitan", "wrong_precision", true);

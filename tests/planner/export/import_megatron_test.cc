@@ -160,9 +160,8 @@ TEST(MegatronImports, ReadALayoutOfStages) {
   const Result<Import> refused = imported_flags(flags + "'Et*4|t*9|t*10|t*9L'");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(to_string(refused.problems().front()),
-            "run.sh:3:43: --pipeline-model-parallel-layout: Et*4|t*9|t*10|t*9L is nothing that a "
-            "plan can have\n    chunks of stage 0 have 4 and 10 layers; a plan has equal chunks on "
-            "a stage");
+            "run.sh:3:43: --pipeline-model-parallel-layout: no plan has Et*4|t*9|t*10|t*9L\n"
+            "    chunks of stage 0 have 4 and 10 layers; a plan has equal chunks on a stage");
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ TEST(Imports, RefuseGradientsThatTorchtitanDoesNotReduce) {
       "run.sh", on("dgx-h100"));
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(to_string(made.problems()),
-              HasSubstr("--training.mixed_precision_reduce: bfloat16 is nothing that a plan"));
+              HasSubstr("--training.mixed_precision_reduce: no plan has bfloat16"));
 }
 
 // Micro-batches are of so many ranks: those of the settings, of the launcher, or of --gpus.
@@ -266,7 +266,7 @@ TEST(Imports, RefuseAValueThatNoPlanHas) {
        {"--use-megatron-fsdp --data-parallel-sharding-strategy zero3", "--optimizer dist_muon",
         "--recompute-granularity Full", "--recompute-granularity full",
         "--recompute-granularity full --recompute-method block --recompute-num-layers 5"}) {
-    EXPECT_THAT(imported_words(words), HasSubstr(" is nothing that a plan can have")) << words;
+    EXPECT_THAT(imported_words(words), HasSubstr(": no plan has ")) << words;
   }
   EXPECT_THAT(imported_words("--tensor-model-parallel-size -1"), HasSubstr("-1"));
   EXPECT_THAT(imported_words("--hidden-dropout 0.3 --attention-dropout 0.5"),
@@ -312,9 +312,9 @@ TEST(Imports, AcceleratesStrategies) {
   EXPECT_EQ(layout_of(job + "  fsdp_version: 1\n  fsdp_sharding_strategy: FULL_SHARD\n", "a.yaml"),
             "fsdp1 16 x 1 bf16");
   EXPECT_EQ(layout_of(job + "  fsdp_version: 2\n", "a.yaml"), "fsdp2 16 x 1 bf16");
-  EXPECT_THAT(layout_of(job + "  fsdp_version: 3\n", "a.yaml"), HasSubstr("nothing that a plan"));
+  EXPECT_THAT(layout_of(job + "  fsdp_version: 3\n", "a.yaml"), HasSubstr("no plan has 3"));
   EXPECT_THAT(layout_of(job + "  fsdp_version: 2\n  fsdp_offload_params: true\n", "a.yaml"),
-              HasSubstr("nothing that a plan"));
+              HasSubstr("fsdp_offload_params: no plan has true"));
 }
 
 // Transformers fills "auto" in: such a setting says nothing, and is kept.
@@ -360,12 +360,12 @@ TEST(Imports, KeepAutoWhereThePlanDecidesNothing) {
 
 TEST(Imports, RefuseAKeyInTheWayOfOneThatThePlanDecides) {
   const Result<Import> made =
-      read_import(R"({"bf16": {"enabled": {"a": 1}}, "train_batch_size": 8,)"
+      read_import(R"({"communication_data_type": {"a": 1}, "train_batch_size": 8,)"
                   R"( "zero_optimization": {"stage": 2}})",
                   "ds.json", on("dgx-h100", "gpt2"));
   EXPECT_THAT(to_string(made.problems()),
-              HasSubstr("/bf16/enabled/a: cannot stand beside bf16.enabled, which the plan "
-                        "decides"));
+              HasSubstr("/communication_data_type/a: cannot stand beside communication_data_type, "
+                        "which the plan decides"));
 }
 
 TEST(Imports, MegatronsYaml) {

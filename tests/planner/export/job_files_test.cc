@@ -128,7 +128,7 @@ TEST(JobFiles, TakeFlagsOfAcceleratesLauncherBeforeItsYaml) {
   EXPECT_THAT(imported_job({{"run.sh",
                              "accelerate launch --use_fsdp --fsdp_version 3 "
                              "--num_processes 8 train.py\n"}}),
-              HasSubstr("run.sh:1:30: /fsdp_config/fsdp_version: 3 is nothing that a plan"));
+              HasSubstr("run.sh:1:30: /fsdp_config/fsdp_version: no plan has 3"));
 }
 
 // What a flag says is a text, which Python takes for true, and of the mesh accelerate reads no flag

@@ -67,6 +67,8 @@ TEST(YamlText, RefusesWhatIsNoPlainConfigurationAtItsPlace) {
       {"a: 1\n---\nb: 2\n", "a.yaml:2:1: a second document"},
       {"a: 1\n  b: 2\n", "a.yaml:2:4: illegal map value"},
       {"a: \xff\n", "a.yaml:1: not UTF-8"},
+      {std::string("a: 1\nb\0c: 2\n", 12), "a.yaml:2: a control character: \\u0000"},
+      {"a: \x1b[31m\n", "a.yaml:1: a control character: \\u001b"},
       {"a: " + std::string(100, '[') + std::string(100, ']'), "nested deeper than 64"},
       {std::string(100'000, '['), "a.yaml:1:"},
       {"a: " + std::string(1'000'001, 'x'), "more than 1 MB"}};
