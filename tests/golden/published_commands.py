@@ -72,10 +72,14 @@ def command_of(args):
     for name, value in args.items():
         if value is False or value is None:
             continue
-        text = str(value)
+        text, several = str(value), False
         if text.startswith("[") and text.endswith("]"):  # as their script does
-            text = text[1:-1]
-        words += [name] if value is True else [name, *shlex.split(text)]
+            text, several = text[1:-1], True
+        parts = shlex.split(text)
+        if value is True:
+            words.append(name)
+        else:  # a value with spaces is one word there
+            words += [name, *parts] if several else [name, " ".join(parts)]
     stage = 1 if args.get("--use-distributed-optimizer") else 0
     if args.get("--use-megatron-fsdp"):
         stage = STRATEGIES.index(args.get("--data-parallel-sharding-strategy", STRATEGIES[-1]))
