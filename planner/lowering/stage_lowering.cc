@@ -164,6 +164,8 @@ class StageLowering {
       }
     }
     const OpId op = add(turn, part, lists_);
+    builder_.message_in(op, handed.buffer, false);
+    builder_.message_in(op, made.buffer, true);
     data_parallel_->after(turn, op);
     memory_.after(turn, op);
     made.op = op;

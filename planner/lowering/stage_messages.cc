@@ -139,6 +139,7 @@ StageMessages::Handed StageMessages::receive(const PipelinePass& pass) {
     const OpId op =
         add(message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
             message, from, static_cast<std::int16_t>(to / context_.layout().pp), lists);
+    builder_.message_in(op, buffer, false);
     buffers_.filled(buffer, op);
     received(message) = {op, buffer};
   }
@@ -167,8 +168,10 @@ void StageMessages::send(const PipelinePass& pass, BufferId buffer, OpId done) {
   OperationLists lists;
   lists.waits.push_back(done);
   lists.uses.push_back(buffer);
-  buffers_.emptied(buffer, add(message.backward ? OpRole::send_backward : OpRole::send_forward,
-                               Stream::send, message, receiver(message), pass.chunk, lists));
+  const OpId sent = add(message.backward ? OpRole::send_backward : OpRole::send_forward,
+                        Stream::send, message, receiver(message), pass.chunk, lists);
+  builder_.message_in(sent, buffer, true);
+  buffers_.emptied(buffer, sent);
 }
 
 }  // namespace shardwise

@@ -18,8 +18,8 @@ namespace shardwise {
 /// stages each other's messages (a mismatch is how real runs hang).
 std::vector<std::string> check_program(const StepProgram& program);
 
-/// Aborts with what is wrong with the program of a plan's only stage: we made it, and it is about
-/// to be run.
+/// Aborts with what is wrong with a rank's program, which is that of its stage: we made it, and it
+/// is about to be run.
 void require_sound(const StageProgram& stage);
 
 }  // namespace shardwise

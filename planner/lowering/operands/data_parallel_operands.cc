@@ -63,6 +63,12 @@ class OperandLister {
         return list_step_operands(writer_, op);
       case OpRole::accumulate:
         return accumulate(op, unit(each));
+      case OpRole::send_forward:
+      case OpRole::send_backward:
+        return writer_.add(op, message_of(writer_, op, kInput, true));
+      case OpRole::receive_forward:
+      case OpRole::receive_backward:
+        return writer_.add(op, message_of(writer_, op, kOutput, false));
       default:
         SHARDWISE_CHECK(false, name_of(writer_.program(), each));
     }

@@ -3,13 +3,15 @@
 #include "planner/lowering/operands/data_parallel_operands.h"
 #include "planner/lowering/operands/operand_writer.h"
 #include "planner/lowering/stage_lowering.h"
+#include "planner/spec/plan/engine_profile.h"
 #include "planner/spec/text/check.h"
 
 namespace shardwise {
 
 StepProgram lower_to_run(const Plan& plan, StepKind step, const DataParallelPlace& place,
-                         std::span<const LayerRoom> rooms, bool adds_into_shard) {
-  SHARDWISE_CHECK(plan.layout.pp == 1, "one stage runs");
+                         std::span<const LayerRoom> rooms, bool adds_into_shard,
+                         std::int32_t stage) {
+  SHARDWISE_CHECK(plan.layout.pp == 1 || plans_buffers(plan.engine), plan.engine.name);
   LoweringContext context = lowering_context(plan, Granularity::layer, step == StepKind::first);
   context.own_kernels = true;
   StepProgram program;
@@ -17,8 +19,8 @@ StepProgram lower_to_run(const Plan& plan, StepKind step, const DataParallelPlac
   program.first_step = context.first_step;
   program.num_microbatches = context.num_microbatches;
   std::vector<PlacedOperand> placed;
-  program.stages.push_back(lower_stage(context, 0, &placed));
-  const StateUnits units = state_units(context, 0);
+  program.stages.push_back(lower_stage(context, stage, &placed));
+  const StateUnits units = state_units(context, stage);
   const RunShape run{&context, &units, place, rooms, adds_into_shard};
   OperandWriter writer(run, program.stages.front(), placed);
   list_operands(writer);
@@ -32,7 +34,7 @@ std::vector<TensorPlace> parameters_of(const ModelSpec& model, const StateUnits&
   std::vector<TensorPlace> places = units.places[l];
   const LayerSpec& kind = model.kinds[static_cast<std::size_t>(model.layers[l])];
   if (kind.role == LayerRole::head && model.tie_word_embeddings) {
-    places.push_back(units.places.front().front());
+    places.push_back(units.table());
   }
   return places;
 }

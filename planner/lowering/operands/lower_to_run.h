@@ -27,9 +27,12 @@ struct LayerRoom {
 /// \param rooms  by kind of layer
 /// \param adds_into_shard  a reduction adds into its shard, and into one of another type than what
 /// is sent. Else it sums in its place in what is sent, and the operation `accumulate` adds
-/// \pre one stage, whole heads and experts: pp, tp, cp and ep are 1
+/// \param stage  of the rank; the program has this one alone
+/// \pre whole heads and experts: tp, cp and ep are 1; of several stages buffers for messages
+/// (plans_buffers()), and a place of the stage
 StepProgram lower_to_run(const Plan& plan, StepKind step, const DataParallelPlace& place,
-                         std::span<const LayerRoom> rooms, bool adds_into_shard = true);
+                         std::span<const LayerRoom> rooms, bool adds_into_shard = true,
+                         std::int32_t stage = 0);
 
 /// The parameters that a layer computes with: its own, and the token table where a head has none.
 std::vector<TensorPlace> parameters_of(const ModelSpec& model, const StateUnits& units,

@@ -33,7 +33,9 @@ OperandWriter::OperandWriter(const RunShape& run, StageProgram& program,
       buffers_(program),
       states_(run.units->units.size()),
       lists_(program.operations.size()) {
-  for (const PlacedOperand& each : placed) placed_[{each.op, each.part}] = each.buffer;
+  for (const PlacedOperand& each : placed) {
+    placed_[{each.op, each.part, each.handed_on}] = each.buffer;
+  }
   make_state();
 }
 
@@ -99,8 +101,8 @@ void OperandWriter::add(OpId op, const Operand& operand) {
   buffers_.touch(operand.buffer, op);
 }
 
-BufferId OperandWriter::placed(OpId op, OperandPart part, std::int64_t bytes) {
-  const auto found = placed_.find({op, part});
+BufferId OperandWriter::placed(OpId op, OperandPart part, std::int64_t bytes, bool handed_on) {
+  const auto found = placed_.find({op, part, handed_on});
   if (found == placed_.end() || program_.buffers[found->second].bytes < bytes) return kNone;
   return buffers_.of_plan(found->second);
 }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "planner/cost/memory/stage_buffers.h"
@@ -56,7 +56,7 @@ class OperandWriter {
     return buffers_.make(category, bytes, layer, microbatch);
   }
   /// The schedule's buffer for an operand if it has room for so many bytes; else kNone.
-  BufferId placed(OpId op, OperandPart part, std::int64_t bytes);
+  BufferId placed(OpId op, OperandPart part, std::int64_t bytes, bool handed_on = false);
   /// The same, or one of its own.
   BufferId placed_or_made(OpId op, OperandPart part, MemoryCategory category, std::int64_t bytes);
   void touch(BufferId buffer, OpId op) { buffers_.touch(buffer, op); }
@@ -95,8 +95,8 @@ class OperandWriter {
   std::vector<UnitBuffers> states_;
   StepBlock step_block_;
   BufferId step_buffer_ = kNone;
-  std::map<std::pair<OpId, OperandPart>, BufferId> placed_;
-  std::vector<std::vector<Operand>> lists_;  // by operation
+  std::map<std::tuple<OpId, OperandPart, bool>, BufferId> placed_;  // PlacedOperand
+  std::vector<std::vector<Operand>> lists_;                         // by operation
 };
 
 }  // namespace shardwise

@@ -24,17 +24,39 @@ Access stream_access(LayerRole layer, bool forward) {
   return Access::accumulate;
 }
 
+/// Of what the stage's layers share.
+std::int64_t table_bytes(const OperandWriter& writer) {
+  std::int64_t bytes = 0;
+  const auto stage = static_cast<std::size_t>(writer.program().stage);
+  for (const StageRun& run : writer.run().context->stages[stage].runs) {
+    bytes = std::max(bytes, writer.run().rooms[static_cast<std::size_t>(run.kind)].tables);
+  }
+  return bytes;
+}
+
 }  // namespace
+
+Operand message_of(OperandWriter& writer, OpId op, Access access, bool handed_on) {
+  const LoweringContext& context = *writer.run().context;
+  const std::int64_t tokens = context.layout().micro_batch_size * context.job().sequence_length;
+  Operand operand;
+  operand.part = OperandPart::stream;
+  operand.access = access;
+  operand.dtype = writer.types().compute;
+  operand.count = tokens * writer.run().model().hidden_size;
+  operand.buffer =
+      writer.placed(op, operand.part, operand.count * bytes_of(operand.dtype), handed_on);
+  return operand;
+}
 
 PassOperands::PassOperands(OperandWriter& writer, const GradientFlow& gradients)
     : writer_(writer),
       flow_(gradients),
       gathered_(writer.run().units->units.size(), kNone),
-      streams_(static_cast<std::size_t>(writer.run().context->num_microbatches), kNone),
-      saved_(writer.run().model().layers.size(), streams_) {
-  std::int64_t bytes = 0;
-  for (const LayerRoom& room : writer.run().rooms) bytes = std::max(bytes, room.tables);
-  tables_ = writer.make(MemoryCategory::activations, bytes);
+      saved_(writer.run().model().layers.size(),
+             std::vector<BufferId>(static_cast<std::size_t>(writer.run().context->num_microbatches),
+                                   kNone)) {
+  tables_ = writer.make(MemoryCategory::activations, table_bytes(writer));
 }
 
 void PassOperands::list(OpId op) {
@@ -44,6 +66,7 @@ void PassOperands::list(OpId op) {
   tables(op);
   parameters(op, places);
   if (each.role == OpRole::backward) gradients(op, places);
+  if (each.role != OpRole::recompute) stream(op);
   room(op);
   step(op);
   if (each.role == OpRole::backward) sums(op);
@@ -69,10 +92,8 @@ void PassOperands::step(OpId op) {
 
 void PassOperands::tables(OpId op) {
   const bool fills = !std::exchange(filled_, true);
-  std::int64_t bytes = 0;
-  for (const LayerRoom& room : writer_.run().rooms) bytes = std::max(bytes, room.tables);
-  writer_.add(
-      op, bytes_in(OperandPart::tables, fills ? Access::output : Access::input, tables_, bytes));
+  writer_.add(op, bytes_in(OperandPart::tables, fills ? Access::output : Access::input, tables_,
+                           table_bytes(writer_)));
 }
 
 /// Mixed precision that keeps whole weights in fp32 casts them for the pass.
@@ -131,30 +152,34 @@ void PassOperands::gradients(OpId op, const std::vector<TensorPlace>& places) {
   }
 }
 
+/// What the layers of a pass work on, one after the other: begun by an embedding or a head, or by
+/// the message of another stage.
+void PassOperands::stream(OpId op) {
+  const ProgramOp& each = writer_.operation(op);
+  const bool forward = each.role == OpRole::forward;
+  const Operand received = message_of(writer_, op, Access::input, false);
+  writer_.add(op, received);
+  Operand stream = received;
+  stream.access = received.buffer != kNone
+                      ? Access::output
+                      : stream_access(writer_.run().kind_of(each.layer).role, forward);
+  const auto [at, fresh] = streams_.try_emplace({each.microbatch, forward}, kNone);
+  if (fresh || stream.access == Access::output) {
+    at->second = writer_.make(MemoryCategory::working, stream.count * bytes_of(stream.dtype), -1,
+                              each.microbatch);
+  }
+  stream.buffer = at->second;
+  writer_.add(op, stream);
+  writer_.add(op, message_of(writer_, op, Access::output, true));
+}
+
 void PassOperands::room(OpId op) {
   const ProgramOp& each = writer_.operation(op);
   const LayerRoom& bytes = writer_.run().room(each.layer);
-  const LoweringContext& context = *writer_.run().context;
   const LayerRole role = writer_.run().kind_of(each.layer).role;
   const bool forward = each.role == OpRole::forward;
   const bool again = each.role == OpRole::recompute;
   const auto mb = static_cast<std::size_t>(each.microbatch);
-
-  if (!again) {
-    const std::int64_t tokens = context.layout().micro_batch_size * context.job().sequence_length;
-    Operand stream;
-    stream.part = OperandPart::stream;
-    stream.access = stream_access(role, forward);
-    stream.dtype = writer_.types().compute;
-    stream.count = tokens * writer_.run().model().hidden_size;
-    BufferId& buffer = streams_[mb];
-    if (buffer == kNone) {
-      buffer = writer_.make(MemoryCategory::working, stream.count * bytes_of(stream.dtype), -1,
-                            each.microbatch);
-    }
-    stream.buffer = buffer;
-    writer_.add(op, stream);
-  }
 
   BufferId& saved = saved_[static_cast<std::size_t>(each.layer)][mb];
   if (saved == kNone)

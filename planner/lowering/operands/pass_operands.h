@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "planner/lowering/operands/gradient_flow.h"
@@ -8,10 +10,16 @@
 
 namespace shardwise {
 
+/// A stream in a message's buffer, which an operation is handed or hands on; in no buffer where it
+/// has no such message.
+Operand message_of(OperandWriter& writer, OpId op, Access access, bool handed_on);
+
 /// Lists what the passes of layers read and write, in the order in which an operation does: tables;
 /// weights that it casts, each beside what they become; parameters; gradients that it clears, and
 /// sums that it adds to; gradients of the parameters; the stream, what is saved, the workspace;
-/// tokens and loss; gradients of this micro-batch, each beside the sum that it joins.
+/// tokens and loss; gradients of this micro-batch, each beside the sum that it joins. A stream that
+/// another stage sent comes before the one that it becomes (Access::input), one to be sent after
+/// it.
 class PassOperands {
  public:
   PassOperands(OperandWriter& writer, const GradientFlow& gradients);
@@ -25,6 +33,7 @@ class PassOperands {
   void tables(OpId op);
   void parameters(OpId op, const std::vector<TensorPlace>& places);
   void gradients(OpId op, const std::vector<TensorPlace>& places);
+  void stream(OpId op);
   void room(OpId op);
   void step(OpId op);
   void sums(OpId op);
@@ -35,10 +44,10 @@ class PassOperands {
   const GradientFlow& flow_;
   std::vector<BufferId> gathered_;  // by unit
   BufferId tables_ = kNone;
-  bool filled_ = false;                       // the tables
-  std::vector<BufferId> streams_;             // by micro-batch
-  std::vector<std::vector<BufferId>> saved_;  // by layer and micro-batch
-  BufferId recomputed_ = kNone;               // what the next backward pass reads
+  bool filled_ = false;                                        // the tables
+  std::map<std::pair<std::int32_t, bool>, BufferId> streams_;  // by micro-batch, forward or not
+  std::vector<std::vector<BufferId>> saved_;                   // by layer and micro-batch
+  BufferId recomputed_ = kNone;                                // what the next backward pass reads
 };
 
 }  // namespace shardwise

@@ -35,6 +35,10 @@ std::vector<std::int64_t> block_numbers(const ModelSpec& model) {
   return numbers;
 }
 
+/// In a parameter's place: the copy that a head's stage has of the token table, the first parameter
+/// of the first layer.
+constexpr std::int32_t kTableCopy = -1;
+
 class Collector {
  public:
   explicit Collector(const LoweringContext& context)
@@ -48,18 +52,24 @@ class Collector {
     return model.kinds[static_cast<std::size_t>(kind)].parameters;
   }
 
+  const ParameterSpec& spec_of(std::int32_t layer, std::int32_t parameter) const {
+    if (parameter == kTableCopy) return parameters(0).front();
+    return parameters(layer)[static_cast<std::size_t>(parameter)];
+  }
+
   std::int64_t elements(std::int32_t layer, std::int32_t parameter) const {
-    const ParameterSpec& spec = parameters(layer)[static_cast<std::size_t>(parameter)];
+    const ParameterSpec& spec = spec_of(layer, parameter);
     return local_tensor(spec, context_.engine(), context_.layout()).elements();
   }
 
   /// \param start  the tensor begins at a multiple of so many elements
   void add(StateUnit& unit, std::int32_t layer, std::int32_t parameter, std::int64_t start) {
-    const ParameterSpec& spec = parameters(layer)[static_cast<std::size_t>(parameter)];
-    const auto l = static_cast<std::size_t>(layer);
+    const ParameterSpec& spec = spec_of(layer, parameter);
+    const auto l = static_cast<std::size_t>(parameter == kTableCopy ? 0 : layer);
     UnitTensor tensor;
     tensor.layer = layer;
-    tensor.parameter = parameter;
+    tensor.copy = parameter == kTableCopy;
+    tensor.parameter = tensor.copy ? 0 : parameter;
     tensor.name = with_index(spec.name, "{layer}", numbers_[l]);
     tensor.shape = spec.shape;
     tensor.elements = elements(layer, parameter);
@@ -67,8 +77,8 @@ class Collector {
     tensor.begin = round_up(unit.elements, start);
     unit.elements = tensor.begin + tensor.elements;
     std::vector<TensorPlace>& places = made_.places[l];
-    places.resize(parameters(layer).size());
-    places[static_cast<std::size_t>(parameter)] = {made_.units.size(), unit.tensors.size()};
+    places.resize(parameters(static_cast<std::int32_t>(l)).size());
+    places[static_cast<std::size_t>(tensor.parameter)] = {made_.units.size(), unit.tensors.size()};
     unit.tensors.push_back(std::move(tensor));
   }
 
@@ -112,28 +122,29 @@ void pad(StateUnit& unit, const LoweringContext& context) {
 /// A tensor of the stage, in the order in which backward completes them.
 struct Turn {
   std::int32_t layer = 0;
-  std::int32_t parameter = 0;
-  bool joins = false;  // the one before it, as rows of one of the engine's tensors
+  std::int32_t parameter = 0;  // or kTableCopy
+  bool joins = false;          // the one before it, as rows of one of the engine's tensors
 };
 
 }  // namespace
 
 StateUnits state_units(const LoweringContext& context, std::int32_t stage) {
-  std::vector<std::int32_t> slots;  // layers
+  std::vector<StageLayer> slots;
   for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
-    for (const StageLayer& layer : chunk.layers) slots.push_back(layer.layer);
+    slots.insert(slots.end(), chunk.layers.begin(), chunk.layers.end());
   }
   Collector collector(context);
   std::array<std::vector<Turn>, 2> turns;  // of units, and of what is outside in root_buckets()
   const bool fills = fills_root_buckets(context.engine(), context.layout());
   for (std::size_t s = slots.size(); s-- > 0;) {
-    const int kind = context.plan->model.layers[static_cast<std::size_t>(slots[s])];
-    const LayerSpec& layer = context.plan->model.kinds[static_cast<std::size_t>(kind)];
+    const std::int32_t number = slots[s].layer;
+    const LayerSpec& layer = context.plan->model.kinds[static_cast<std::size_t>(slots[s].kind)];
     const std::vector<RegisteredTensor> tensors = registered_tensors(layer, context.engine());
+    std::vector<Turn>& own = turns[fills && is_outside(layer.role) ? 1 : 0];
+    if (slots[s].copies_table) own.push_back({number, kTableCopy, false});
     for (std::size_t t = tensors.size(); t-- > 0;) {
       for (std::size_t p = tensors[t].size(); p-- > 0;) {
-        turns[fills && is_outside(layer.role) ? 1 : 0].push_back(
-            {slots[s], tensors[t][p], p + 1 < tensors[t].size()});
+        own.push_back({number, tensors[t][p], p + 1 < tensors[t].size()});
       }
     }
   }
@@ -149,8 +160,10 @@ StateUnits state_units(const LoweringContext& context, std::int32_t stage) {
     }
     SHARDWISE_CHECK(elements == bucket.elements,
                     fmt::format("{} of {}", elements, bucket.elements));
-    const bool whole_layer =
-        bucket.first == bucket.last && std::ssize(collector.parameters(next->layer)) == end - next;
+    const auto copies =
+        std::count_if(next, end, [](const Turn& turn) { return turn.parameter == kTableCopy; });
+    const bool whole_layer = bucket.first == bucket.last &&
+                             std::ssize(collector.parameters(next->layer)) + copies == end - next;
     unit.shard = ceil_div(bucket.padded, context.shards.dense);
     if (whole_layer) unit.layer = next->layer;
     if (context.placement.optimizer == Placement::shard_both) {
@@ -176,6 +189,8 @@ std::size_t StateUnits::of_layer(std::int32_t layer) const {
   SHARDWISE_CHECK(found != units.end(), fmt::format("layer {} has no unit of its own", layer));
   return static_cast<std::size_t>(found - units.begin());
 }
+
+TensorPlace StateUnits::table() const { return places.front().front(); }
 
 std::int64_t StateUnits::elements() const {
   std::int64_t sum = 0;

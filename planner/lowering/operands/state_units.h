@@ -11,8 +11,9 @@ namespace shardwise {
 
 /// One tensor of the model and where it lies in its unit.
 struct UnitTensor {
-  std::int32_t layer = 0;      // index into ModelSpec::layers
+  std::int32_t layer = 0;      // index into ModelSpec::layers; of a copy the head
   std::int32_t parameter = 0;  // index into LayerSpec::parameters
+  bool copy = false;           // of the token table that another stage has
   std::string name;            // as in the checkpoint, indices filled in
   std::vector<std::int64_t> shape;
   std::int64_t elements = 0;  // with the rows that an engine adds to the vocabulary: zeros, unused
@@ -49,6 +50,8 @@ struct StateUnits {
 
   /// The unit that is all of a layer. \pre engines that work by unit
   std::size_t of_layer(std::int32_t layer) const;
+  /// Of the token table: that of the embedding, or the copy that the last stage has of it.
+  TensorPlace table() const;
   const UnitTensor& tensor(const TensorPlace& place) const {
     return units[place.unit].tensors[place.tensor];
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/lowering/finish_step.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise {
 namespace {
@@ -73,6 +74,20 @@ void list_tokens(OperandWriter& writer, OpId op, bool counts) {
   writer.add(op, writer.of_step(token_factor, Access::output, block.token_factor));
 }
 
+/// The table of embedding and head that are on two stages: both have its gradients whole.
+void list_table(OperandWriter& writer, OpId op) {
+  const StateUnits& units = *writer.run().units;
+  const TensorPlace place = units.table();
+  const UnitTensor& tensor = units.tensor(place);
+  SHARDWISE_CHECK(writer.types().gradients == writer.types().reduced, tensor.name);
+  writer.add(op, writer.gradients(Access::accumulate, place.unit, {tensor.begin, tensor.elements}));
+}
+
+/// Where a unit's copy of another stage's table begins, its last tensor: that stage stands for it.
+std::int64_t begin_of_copy(const StateUnit& unit) {
+  return unit.tensors.back().copy ? unit.tensors.back().begin : unit.elements;
+}
+
 bool has_norm(const StageProgram& program) {
   return std::ranges::any_of(program.operations,
                              [](const ProgramOp& op) { return op.role == OpRole::gradient_norm; });
@@ -98,6 +113,9 @@ void list_step_operands(OperandWriter& writer, OpId op) {
     return writer.add(op, writer.of_step(adam_step, Access::input, writer.step_block().adam_step));
   }
   if (each.role == OpRole::gradient_norm) list_norm(writer, op);
+  if (each.role == OpRole::finalize && each.part == FinalizePart::kTiedEmbedding) {
+    return list_table(writer, op);
+  }
   if (each.role == OpRole::finalize) {
     const bool counts = each.part == FinalizePart::kTokens;
     if (!counts && each.part != FinalizePart::kScale) return;
@@ -109,7 +127,9 @@ void list_step_operands(OperandWriter& writer, OpId op) {
     if (each.role == OpRole::finalize) {
       writer.add(op, writer.gradients(Access::accumulate, u, updated));
     } else {  // the norm: over all ranks every element once
-      const ShardRange own = stands_for(writer.unit(u), updated, writer.run().place);
+      ShardRange own = stands_for(writer.unit(u), updated, writer.run().place);
+      const std::int64_t end = begin_of_copy(writer.unit(u));
+      own.count = std::max<std::int64_t>(0, std::min(own.count, end - own.begin));
       writer.add(op, writer.gradients(Access::input, u, own));
     }
   }

@@ -20,6 +20,8 @@ struct PlacedOperand {
   OpId op = kNone;
   OperandPart part = OperandPart::weights;
   BufferId buffer = kNone;
+  bool handed_on =
+      false;  // of the messages of a pass that which leaves, not that which it is handed
 };
 
 /// Writes a stage's program, operation by operation in the order in which the host issues them.
@@ -64,7 +66,12 @@ class StageBuilder {
 
   /// An operand of an operation lies in this buffer, for who lists operands.
   void lies_in(OpId op, OperandPart part, BufferId buffer) {
-    if (placed_ != nullptr && buffer != kNone) placed_->push_back({op, part, buffer});
+    if (placed_ != nullptr && buffer != kNone) placed_->push_back({op, part, buffer, false});
+  }
+  /// A message that an operation is handed, or hands on: a stream on its way between stages.
+  void message_in(OpId op, BufferId buffer, bool handed_on) {
+    if (placed_ == nullptr || buffer == kNone) return;
+    placed_->push_back({op, OperandPart::stream, buffer, handed_on});
   }
 
   /// The first operation that allocated what allocate_with_first() was asked for, so far.
