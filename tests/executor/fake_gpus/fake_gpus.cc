@@ -93,6 +93,8 @@ void fail_gpu_call(const std::string& call, int nth, int error) {
   }
 }
 
+void meet_in_folder(const std::string& folder) { fake_nccl::meet_in(folder); }
+
 void never_end_gpu_call(const std::string& call) { fake_nccl::never_end(call); }
 
 std::map<std::string, int> gpu_calls() {

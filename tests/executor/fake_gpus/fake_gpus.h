@@ -30,6 +30,8 @@ bool gpus_are_deterministic();
 void fail_gpu_call(const std::string& call, int nth, int error);
 /// Has a call that makes NCCL's communicators stay in progress for ever.
 void never_end_gpu_call(const std::string& call);
+/// This process is one rank of several, which share an empty folder.
+void meet_in_folder(const std::string& folder);
 /// How often each call was made since reset_fake_gpus().
 std::map<std::string, int> gpu_calls();
 /// Whether a call has failed because fail_gpu_call() said so.

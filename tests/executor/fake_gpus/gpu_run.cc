@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/json/catalogue.h"
@@ -41,8 +43,11 @@ shardwise::test::Outcome run_on_gpus(const std::string& plan, const std::vector<
                                      const std::vector<std::string>& environment) {
   std::vector<std::string> all = {"FAKE_GPU_KERNELS=1"};
   all.insert(all.end(), environment.begin(), environment.end());
-  all.insert(all.end(), {shardwise::test::built("fake_gpu_shardwise_run"), "train", plan,
-                         "--device", "cuda", "--ranks-as", "threads"});
+  all.insert(all.end(),
+             {shardwise::test::built("fake_gpu_shardwise_run"), "train", plan, "--device", "cuda"});
+  const bool processes = std::ranges::any_of(
+      environment, [](const std::string& each) { return each.starts_with("FAKE_NCCL_FOLDER="); });
+  if (!processes) all.insert(all.end(), {"--ranks-as", "threads"});
   all.insert(all.end(), words.begin(), words.end());
   return shardwise::test::run_program("env", all);
 }

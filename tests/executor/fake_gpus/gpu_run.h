@@ -16,7 +16,7 @@ Plan small_plan(const std::string& model, DType precision, int zero_stage, int r
                 std::int64_t num_microbatches = 1);
 
 /// Trains a plan on fake GPUs by the kernels of GPUs. \param environment  "FAKE_GPU_FAIL=…";
-/// "FAKE_GPU_KERNELS=0": by the CPU's
+/// "FAKE_GPU_KERNELS=0": by the CPU's. Ranks are threads, unless it has "FAKE_NCCL_FOLDER=…"
 shardwise::test::Outcome run_on_gpus(const std::string& plan, const std::vector<std::string>& words,
                                      const std::vector<std::string>& environment = {});
 

@@ -5,8 +5,9 @@
 // FAKE_NCCL_ENDLESS: a call that makes communicators, which stays in progress for ever.
 // FAKE_GPU_CALLS: a file for how often each call was made, and whether that one failed.
 // What kernels were chosen is kept where SHARDWISE_KERNEL_CHOICES says alone.
-// Ranks are threads. Ends with kComplained where CUDA, NCCL or cuBLASLt forbid what was done, or
-// something was not given back.
+// Ranks are threads, or processes that share the empty folder FAKE_NCCL_FOLDER: then FAKE_GPU_CALLS
+// has a file for each, with its rank behind a point. Ends with kComplained where CUDA, NCCL or
+// cuBLASLt forbid what was done, or something was not given back.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -16,6 +17,7 @@
 
 #include "executor/launch/command.h"
 #include "executor/launch/gpu_library.h"
+#include "executor/launch/launcher.h"
 #include "executor/storage/bad_input.h"
 #include "planner/files/program.h"
 #include "planner/spec/text/error.h"
@@ -45,7 +47,8 @@ void read_failure() {
 void write_calls() {
   const char* const path = std::getenv("FAKE_GPU_CALLS");
   if (path == nullptr) return;
-  std::ofstream file(path);
+  const char* const rank = std::getenv(shardwise::exec::kRankVariable);
+  std::ofstream file(rank == nullptr ? std::string(path) : std::string(path) + "." + rank);
   for (const auto& [call, count] : shardwise::exec::test::gpu_calls()) {
     file << call << ' ' << count << '\n';
   }
@@ -68,6 +71,7 @@ int main(int argc, char** argv) {
     const bool kernels = setting("FAKE_GPU_KERNELS", 0) != 0;
     test::reset_fake_gpus(static_cast<std::uint64_t>(setting("FAKE_GPU_SEED", 1)), machine,
                           kernels ? test::FakeKernels::gpu : test::FakeKernels::cpu);
+    if (const char* const folder = std::getenv("FAKE_NCCL_FOLDER")) test::meet_in_folder(folder);
     use_gpu_library(test::fake_gpu_plugin);
     read_failure();
     if (const char* const call = std::getenv("FAKE_NCCL_ENDLESS")) test::never_end_gpu_call(call);

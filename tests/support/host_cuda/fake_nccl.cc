@@ -9,10 +9,12 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <span>
 #include <thread>
 #include <utility>
 
 #include "tests/support/host_cuda/fake_calls.h"
+#include "tests/support/host_cuda/fake_nccl_folder.h"
 #include "tests/support/host_cuda/fake_nccl_state.h"
 
 namespace fake_nccl {
@@ -36,39 +38,10 @@ std::map<std::pair<Clique*, int>, Split> splits;
 std::set<ncclComm*> open;
 std::vector<std::shared_ptr<Clique>> cliques;
 std::set<std::string> endless;
-bool symmetric = true;
 std::minstd_rand random_polls;
 
 /// Longer than ranks need to give up their graphs.
 constexpr std::chrono::seconds kLongest{10};
-
-/// A call that no sanitizer watches and nobody else makes at the same time.
-class Quiet {
- public:
-  explicit Quiet(const char* name)
-      : lock_(fake_cuda::Streams::all().mutex),
-        error_(static_cast<ncclResult_t>(fake_cuda::failure(name))) {}
-  ncclResult_t error() const { return error_; }
-  /// Waits until no graph holds the communicator.
-  void wait_for_graphs(const ncclComm& comm) {
-    const auto begin = std::chrono::steady_clock::now();
-    while (comm.graphs.use_count() > 1) {
-      if (std::chrono::steady_clock::now() - begin > kLongest) {
-        fake_cuda::complain("the end of a communicator waits for a graph that nobody destroys");
-        return;
-      }
-      fake_cuda::Streams::all().run_all();
-      lock_.unlock();
-      std::this_thread::yield();
-      lock_.lock();
-    }
-  }
-
- private:
-  fake_cuda::Unwatched unwatched_;
-  std::unique_lock<std::mutex> lock_;
-  ncclResult_t error_;
-};
 
 std::shared_ptr<Clique> new_clique(const std::string& name, int size) {
   auto clique = std::make_shared<Clique>();
@@ -89,7 +62,7 @@ void hand_over(Split::Part& part, ncclComm* made) {
   std::atomic_ref<ncclComm*>(*std::exchange(part.made, nullptr)).store(made);
 }
 
-void finish_split(Split& split) {
+void finish_split(Split& split, const std::string& key) {
   std::map<int, std::vector<Split::Part*>> colors;
   for (auto& [rank, part] : split.parts) colors[part.color].push_back(&part);
   for (auto& [color, parts] : colors) {
@@ -97,6 +70,7 @@ void finish_split(Split& split) {
     std::ranges::stable_sort(parts, {}, &Split::Part::key);
     const auto clique = new_clique(parts.front()->name, static_cast<int>(parts.size()));
     clique->joined = clique->size;
+    clique->key = key + "." + std::to_string(color);
     for (std::size_t r = 0; r < parts.size(); ++r) {
       if (parts[r]->made == nullptr) continue;  // aborted since
       hand_over(*parts[r], new ncclComm{clique, static_cast<int>(r)});
@@ -130,6 +104,29 @@ void break_all(ncclComm& comm) {
               {{"ncclCommAbort", {}, {}, {}}, nullptr, nullptr, host_cuda::new_edge()});
 }
 
+std::string key_of_split(const ncclComm& comm) {
+  return comm.clique->key + ".split" + std::to_string(comm.splits - 1);
+}
+
+/// What ranks in other processes have said since.
+void hear_others(ncclComm& comm) {
+  Clique& clique = *comm.clique;
+  if (clique.joined < clique.size) clique.joined = count_posted(clique.key, clique.size);
+  if (comm.finalized) clique.finalized = count_posted(clique.key + ".end", clique.size);
+  const auto splitting = splits.find({&clique, comm.splits - 1});
+  if (splitting == splits.end() || std::ssize(splitting->second.parts) == clique.size) return;
+  const std::string key = key_of_split(comm);
+  if (comm.endless || count_posted(key, clique.size) < clique.size) return;
+  for (int rank = 0; rank < clique.size; ++rank) {
+    const std::vector<std::byte> said = posted(key, rank);
+    Split::Part part;
+    std::memcpy(&part.color, said.data(), sizeof part.color);
+    std::memcpy(&part.key, said.data() + sizeof part.color, sizeof part.key);
+    splitting->second.parts.try_emplace(rank, part);
+  }
+  finish_split(splitting->second, key);
+}
+
 /// Asks for a call that is in progress. Who only watches does not move it on.
 ncclResult_t ask(ncclComm& comm) {
   if (comm.later->by != std::this_thread::get_id() || --comm.later->asked > 0) {
@@ -140,6 +137,7 @@ ncclResult_t ask(ncclComm& comm) {
 
 ncclResult_t communicator_state(ncclComm& comm) {
   if (!comm.clique) return ncclInProgress;
+  if (are_processes()) hear_others(comm);
   const Clique& clique = *comm.clique;
   if (clique.error != ncclSuccess) return clique.error;
   if (comm.endless) return ncclInProgress;
@@ -155,12 +153,26 @@ ncclResult_t communicator_state(ncclComm& comm) {
 
 }  // namespace
 
+void Quiet::wait_for_graphs(const ncclComm& comm) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (comm.graphs.use_count() > 1) {
+    if (std::chrono::steady_clock::now() - begin > kLongest) {
+      fake_cuda::complain("the end of a communicator waits for a graph that nobody destroys");
+      return;
+    }
+    fake_cuda::Streams::all().run_all();
+    lock_.unlock();
+    std::this_thread::yield();
+    lock_.lock();
+  }
+}
+
 int draw(int below) { return static_cast<int>(random_polls() % static_cast<unsigned>(below)); }
 
 void reset(int says) {
   version = says;
   endless.clear();
-  symmetric = true;
+  set_symmetric(true);
   random_polls.seed(1);
   by_id.clear();
   splits.clear();
@@ -185,7 +197,6 @@ void break_later(const std::string& name, ncclResult_t error) {
 }
 
 void never_end(const std::string& call) { endless.insert(call); }
-void set_symmetric(bool can) { symmetric = can; }
 
 namespace {
 
@@ -207,6 +218,7 @@ std::string text_of_half(const Clique& clique, const std::tuple<int, int, std::i
 
 std::vector<std::string> unfinished() {
   std::vector<std::string> lines;
+  if (are_processes()) return lines;  // of which each knows its own
   for (const auto& clique : cliques) {
     for (const auto& [number, operation] : clique->collectives) {
       std::string missing;
@@ -269,6 +281,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   auto& clique = fake_nccl::by_id[std::string(id.internal, sizeof id.internal)];
   if (!clique) clique = fake_nccl::new_clique(fake_nccl::name_in(config), ranks);
   ++clique->joined;
+  if (fake_nccl::are_processes()) {
+    clique->key = "all";
+    clique->joined = 0;
+    fake_nccl::post(fake_nccl::own_name(clique->key, rank), {});
+  }
   *comm = *fake_nccl::open.insert(new ncclComm{clique, rank}).first;
   (*comm)->endless = fake_nccl::endless.contains("ncclCommInitRankConfig");
   return ncclInProgress;
@@ -282,8 +299,12 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   *made = nullptr;  // until all ranks have come
   split.parts[comm->rank] = {color, key, made, fake_nccl::name_in(config)};
   comm->endless = fake_nccl::endless.contains("ncclCommSplit");
+  const std::string name = fake_nccl::key_of_split(*comm);
   if (std::ssize(split.parts) == comm->clique->size && !comm->endless) {
-    fake_nccl::finish_split(split);
+    fake_nccl::finish_split(split, name);
+  } else if (fake_nccl::are_processes()) {
+    const std::array<int, 2> said = {color, key};
+    fake_nccl::post(fake_nccl::own_name(name, comm->rank), std::as_bytes(std::span(said)));
   }
   return ncclSuccess;  // as NCCL 2.28 does: only the parent's state says that it is in progress
 }
@@ -299,6 +320,9 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   if (call.error() != ncclSuccess) return call.error();
   comm->finalized = true;
   ++comm->clique->finalized;
+  if (fake_nccl::are_processes()) {
+    fake_nccl::post(fake_nccl::own_name(comm->clique->key + ".end", comm->rank), {});
+  }
   return ncclInProgress;
 }
 
@@ -329,46 +353,3 @@ void finish_aborts(const std::vector<ncclComm*>& comms) {
 }
 
 }  // namespace fake_nccl
-
-ncclResult_t ncclMemAlloc(void** at, std::size_t bytes) {
-  const Quiet call("ncclMemAlloc");
-  if (call.error() != ncclSuccess) return call.error();
-  return fake_cuda::take_mappable(at, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
-}
-
-ncclResult_t ncclMemFree(void* at) {
-  const Quiet call("ncclMemFree");
-  const cudaError_t done = fake_cuda::give_back_mappable("ncclMemFree", at);
-  if (call.error() != ncclSuccess) return call.error();
-  return done == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
-}
-
-ncclResult_t ncclCommRegister(ncclComm_t /*comm*/, void* buffer, std::size_t /*bytes*/,
-                              void** handle) {
-  const Quiet call("ncclCommRegister");
-  *handle = buffer;
-  return call.error();
-}
-
-ncclResult_t ncclCommDeregister(ncclComm_t /*comm*/, void* /*handle*/) {
-  return Quiet("ncclCommDeregister").error();
-}
-
-ncclResult_t ncclCommWindowRegister(ncclComm_t /*comm*/, void* buffer, std::size_t bytes,
-                                    ncclWindow_t* window, int flags) {
-  const Quiet call("ncclCommWindowRegister");
-  *window = nullptr;
-  if (call.error() != ncclSuccess || !fake_nccl::symmetric) return call.error();
-  if (flags != NCCL_WIN_COLL_SYMMETRIC || !fake_cuda::is_mappable(buffer, bytes) ||
-      reinterpret_cast<std::uintptr_t>(buffer) % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
-    return ncclInvalidArgument;
-  }
-  *window = static_cast<ncclWindow_t>(buffer);
-  return ncclSuccess;
-}
-
-ncclResult_t ncclCommWindowDeregister(ncclComm_t /*comm*/, ncclWindow_t window) {
-  const Quiet call("ncclCommWindowDeregister");
-  if (window == nullptr) fake_cuda::complain("ncclCommWindowDeregister of no window");
-  return call.error();
-}

@@ -8,6 +8,7 @@
 
 #include "executor/kernels/element.h"
 #include "tests/support/host_cuda/fake_calls.h"
+#include "tests/support/host_cuda/fake_nccl_folder.h"
 #include "tests/support/host_cuda/fake_nccl_state.h"
 
 namespace fake_nccl {
@@ -131,6 +132,9 @@ std::shared_ptr<int> held_by(cudaStream_t stream, ncclComm_t comm) {
 
 ncclResult_t collective(const Shape& shape, ncclComm_t comm, cudaStream_t stream, const void* sent,
                         void* received, Take take) {
+  const bool scatters = shape.call == "ncclReduceScatter";
+  const std::size_t sent_bytes = shape.count * bytes_of(shape.type) *
+                                 static_cast<std::size_t>(scatters ? comm->clique->size : 1);
   const fake_cuda::Call call(shape.call.c_str());
   if (call.error() != cudaSuccess) return static_cast<ncclResult_t>(call.error());
   const std::shared_ptr<Clique> clique = comm->clique;
@@ -146,6 +150,10 @@ ncclResult_t collective(const Shape& shape, ncclComm_t comm, cudaStream_t stream
     }
     const std::string name = shape.call + " " + std::to_string(number) + " of " + clique->name;
     join(*operation, name, static_cast<std::size_t>(rank), shape, sent);
+    if (are_processes()) {
+      return works_of_process(name, *clique, number, rank, operation, aborted, take, received,
+                              sent_bytes);
+    }
     return works_of(name + " on its rank " + std::to_string(rank),
                     {{operation, aborted, take, received}});
   };

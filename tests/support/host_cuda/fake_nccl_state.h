@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -43,6 +44,7 @@ struct Operation {
 
 struct Clique {
   std::string name;
+  std::string key;  // the same in all processes, and no other's
   int size = 0;
   int joined = 0;
   int finalized = 0;
@@ -68,6 +70,22 @@ int draw(int below);
 /// Has an abort end with the group that this thread has begun. \returns whether it has begun one
 bool put_off(ncclComm* comm);
 void finish_aborts(const std::vector<ncclComm*>& comms);
+
+/// A call that no sanitizer watches and nobody else makes at the same time.
+class Quiet {
+ public:
+  explicit Quiet(const char* name)
+      : lock_(fake_cuda::Streams::all().mutex),
+        error_(static_cast<ncclResult_t>(fake_cuda::failure(name))) {}
+  ncclResult_t error() const { return error_; }
+  /// Waits until no graph holds the communicator.
+  void wait_for_graphs(const ncclComm& comm);
+
+ private:
+  fake_cuda::Unwatched unwatched_;
+  std::unique_lock<std::mutex> lock_;
+  ncclResult_t error_;
+};
 
 /// A call that is in progress: NCCL's own thread issues it when it has been asked for so often.
 struct Later {

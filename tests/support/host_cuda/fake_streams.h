@@ -93,6 +93,7 @@ class Streams {
   std::int64_t worked = 0;
   std::int64_t now_us = 0;
   int hosts = 1;
+  bool beside_others = false;  // processes that may let work of this one go on
 
  private:
   struct Closing {
