@@ -16,18 +16,21 @@ namespace {
 
 constexpr const char* kEngine = "fsdp2";
 
-/// The cluster of the catalogue that has this GPU, the maker's own machine where there are several.
+bool is_makers(const ClusterSummary& cluster) { return cluster.name.starts_with("dgx-"); }
+
+/// The cluster of the catalogue that has this GPU: the maker's own machine where there are several,
+/// else the one with most of them in a node.
 std::optional<std::string> cluster_with(const std::string& gpu) {
-  std::optional<std::string> found;
-  bool makers = false;
+  std::optional<ClusterSummary> found;
+  const auto rank = [](const ClusterSummary& each) {
+    return std::pair(is_makers(each), each.gpus_per_node);
+  };
   for (const ClusterSummary& each : cluster_summaries()) {
     if (each.gpu != gpu) continue;
-    const bool own = each.name.starts_with("dgx-");
-    if (found && (makers || !own)) continue;
-    found = each.name;
-    makers = own;
+    if (!found || (!is_makers(*found) && rank(each) > rank(*found))) found = each;
   }
-  return found;
+  if (!found) return std::nullopt;
+  return found->name;
 }
 
 bool is_open(const std::map<std::string, std::string>& texts, const char* field) {

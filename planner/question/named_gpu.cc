@@ -27,13 +27,14 @@ std::vector<std::string> words_of(const std::string& name) {
   return words;
 }
 
-/// A word of `name` begins one of the entry: h1000 is no h100, mi250 is mi250x.
+/// A word of `name` begins one of the entry: h1000 is no h100, mi250 is mi250x. One of two letters
+/// is a whole one: l4 is no l40s.
 bool is_meant(const std::string& name, const std::string& entry) {
   const std::vector<std::string> parts = words_of(entry);
   return std::ranges::any_of(words_of(name), [&](const std::string& word) {
-    return word.size() > 2 && std::ranges::any_of(parts, [&](const std::string& part) {
-             return part.starts_with(word);
-           });
+    return std::ranges::any_of(parts, [&](const std::string& part) {
+      return word.size() > 2 ? part.starts_with(word) : part == word;
+    });
   });
 }
 

@@ -24,14 +24,18 @@ struct Family {
   std::string_view entry;  // how catalogue names begin
 };
 /// Names that contain others come first. The export variants A800 and H800 are A100 and H100 with
-/// slower NVLink, which `slower_nvlink` takes care of.
+/// slower NVLink, which `slower_nvlink` takes care of. The L40, with half the rate of an L40S, is
+/// in no catalogue.
 constexpr auto kFamilies = std::to_array<Family>({
-    {"gb300", "gb300"},   {"gb200", "gb200"}, {"b300", "b300"},       {"b200", "b200"},
-    {"h200", "h200"},     {"h100", "h100"},   {"h800", "h100"},       {"a100", "a100"},
-    {"a800", "a100"},     {"a10g", "a10g"},   {"l40s", "l40s"},       {"v100", "v100"},
-    {"mi355", "mi355"},   {"mi325", "mi325"}, {"mi300x", "mi300x"},   {"mi250", "mi250"},
-    {"4090", "rtx-4090"}, {"h20", "h20"},     {"a6000", "rtx-a6000"}, {"a40", "a40"},
-    {"t4", "t4"},         {"cpu", "cpu"},
+    {"gb300", "gb300"},   {"gb200", "gb200"},     {"b300", "b300"},
+    {"b200", "b200"},     {"h200", "h200"},       {"h100", "h100"},
+    {"h800", "h100"},     {"a100", "a100"},       {"a800", "a100"},
+    {"a10g", "a10g"},     {"l40s", "l40s"},       {"l40", "l40-"},
+    {"v100", "v100"},     {"mi355", "mi355"},     {"mi325", "mi325"},
+    {"mi300x", "mi300x"}, {"mi250", "mi250"},     {"pro 6000", "rtx-pro-6000"},
+    {"3090", "rtx-3090"}, {"4090", "rtx-4090"},   {"5090", "rtx-5090"},
+    {"h20", "h20"},       {"a6000", "rtx-a6000"}, {"a40", "a40"},
+    {"l4", "l4"},         {"t4", "t4"},           {"cpu", "cpu"},
 });
 
 /// The memory that a wording such as "A100-40GB-SXM" names; 0 when it names none.
@@ -45,6 +49,13 @@ double memory_named(std::string_view wording) {
     if (memory > 0) return memory;
   }
   return 0;
+}
+
+/// The entry's name goes on with a digit: "l40s" is no "l4".
+bool is_longer_number(std::string_view name, std::string_view entry) {
+  const bool number = entry.back() >= '0' && entry.back() <= '9';
+  return number && name.size() > entry.size() && name[entry.size()] >= '0' &&
+         name[entry.size()] <= '9';
 }
 
 /// How well a GPU of the catalogue fits; nothing when it has another form factor.
@@ -165,6 +176,7 @@ std::string gpu_named(std::string_view wording, std::optional<double> memory_gb,
     std::optional<double> most;
     for (const KnownGpu& gpu : known) {
       if (!gpu.name.starts_with(family.entry)) continue;
+      if (is_longer_number(gpu.name, family.entry)) continue;
       const std::optional<double> score = fitness(gpu, wording, memory);
       if (!score || (most && *score <= *most)) continue;
       most = score;

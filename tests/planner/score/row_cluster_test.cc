@@ -39,6 +39,22 @@ TEST(GpuNamed, TakesExportVariantsAsWhatTheyAre) {
   EXPECT_EQ(gpu_named("H800", {}, kKnown), "h100-sxm");
 }
 
+TEST(GpuNamed, TellsCardsFromCardsWithLongerNames) {
+  const std::vector<KnownGpu> cards = {
+      {"a40", 44},         {"l4", 22},          {"l40s", 44.5},
+      {"rtx-3090", 23.7},  {"rtx-5090", 31.4},  {"h200", 139.8},
+      {"h200-nvl", 139.8}, {"rtx-a6000", 47.5}, {"rtx-pro-6000", 95}};
+  EXPECT_EQ(gpu_named("NVIDIA L4", {}, cards), "l4");
+  EXPECT_EQ(gpu_named("L40S", {}, cards), "l40s");
+  EXPECT_EQ(gpu_named("L40", {}, cards), "");
+  EXPECT_EQ(gpu_named("A40", {}, cards), "a40");
+  EXPECT_EQ(gpu_named("GeForce RTX 3090 24 GB", {}, cards), "rtx-3090");
+  EXPECT_EQ(gpu_named("RTX A6000", {}, cards), "rtx-a6000");
+  EXPECT_EQ(gpu_named("RTX PRO 6000 Blackwell", {}, cards), "rtx-pro-6000");
+  EXPECT_EQ(gpu_named("H200", {}, cards), "h200");
+  EXPECT_EQ(gpu_named("H200 NVL", {}, cards), "h200-nvl");
+}
+
 TEST(GpuNamed, KnowsNoOther) {
   EXPECT_EQ(gpu_named("Abacus 9000", {}, kKnown), "");
   EXPECT_EQ(gpu_named("", {}, kKnown), "");
