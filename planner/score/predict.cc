@@ -12,6 +12,7 @@
 #include "planner/score/row_engine.h"
 #include "planner/score/row_layout.h"
 #include "planner/score/row_model.h"
+#include "planner/score/row_pytorch.h"
 #include "planner/spec/plan/names.h"
 
 namespace shardwise {
@@ -75,6 +76,18 @@ void understand(const Row& row, Machines& machines, RowPrediction& p) {
   if (!job->recompute_stated) choose_recompute(p);
 }
 
+/// Seconds of a step that training metrics take, which no plan has.
+double metrics_seconds(const Row& row, const RowPrediction& p, const RowVariant& variant) {
+  const Layout& layout = variant.layout;
+  const double logits = static_cast<double>(layout.micro_batch_size * variant.job.sequence_length) *
+                        static_cast<double>(p.model.vocab_size);
+  const GpuSpec& gpu = p.cluster->gpu;
+  const double rate = gpu.memory_bandwidth.value() * gpu.memory_bound.bandwidth_share;
+  const auto passes =
+      static_cast<double>(variant.job.microbatches(layout.dp(), layout.micro_batch_size));
+  return passes * metrics_bytes(row, logits) / rate;
+}
+
 }  // namespace
 
 Seconds RowPredictor::time_of(const RowPrediction& p, const RowVariant& variant,
@@ -102,7 +115,8 @@ RowPrediction RowPredictor::predict(const Row& row, bool explained) {
     memory += variant.share * predicted_memory_gib(report, p.memory);
     reserved += variant.share * predicted_memory_gib(report, in_reserve);
     after_step += variant.share * predicted_after_step_gib(report, p.memory.rank);
-    time += variant.share * time_of(p, variant, report).value();
+    time +=
+        variant.share * (time_of(p, variant, report).value() + metrics_seconds(row, p, variant));
   }
   if (!std::isfinite(time)) p.notes.refuse_time("no finite prediction");
   if (p.notes.refused_memory.empty()) {

@@ -202,6 +202,7 @@ void experts_of(const Row& row, JobSpec& job, Notes& notes) {
     job.grouped_gemm = says_any(row.id, "groupedgemm", "ddp_average_in_collective");
     if (!job.grouped_gemm) notes.assume("a GEMM for each expert");
   }
+  if (row.flag_off("grouped_gemm") || row.flag_off("moe_grouped_gemm")) job.grouped_gemm = false;
   job.expert_overlap = row.flag_on("moe_a2a_overlap");
   if (!row.flag_text("moe_flex_dispatcher_backend").empty()) {
     job.expert_dispatch = ExpertDispatch::deduplicated;

@@ -26,6 +26,13 @@ AdamwKernel adamw_of(const Row& row) {
 
 }  // namespace
 
+double metrics_bytes(const Row& row, double logits) {
+  if (!says(row.framework, "composer")) return 0;
+  constexpr double kMetrics = 2;
+  constexpr double kMoved = 2 * 2;  // logits are read, their log-softmax is written, in 16 bits
+  return kMetrics * kMoved * logits;
+}
+
 LossKernel row_loss(const Row& row, const RowEngine& engine) {
   // Its loss makes logits by chunks of tokens, unless told not to. Source: linkedin/Liger-Kernel:
   // src/liger_kernel/transformers/monkey_patch.py, fused_linear_cross_entropy=True.
@@ -40,6 +47,10 @@ LossKernel row_loss(const Row& row, const RowEngine& engine) {
   // Source: huggingface/transformers@v4.46.0:src/transformers/loss/loss_utils.py,
   // ForCausalLMLoss.
   if (says(stated_loss(row), "triton")) return LossKernel::fused_fp32;
+  // Composer's models take flash-attention's, unless told otherwise, which works on logits as made.
+  // Source: mosaicml/llm-foundry@51652eae:llmfoundry/models/mpt/modeling_mpt.py,
+  // om_model_config.get('loss_fn', 'fused_crossentropy').
+  if (stated_loss(row).empty() && says(row.framework, "composer")) return LossKernel::fused;
   if (engine.megatron || !row.flag_on("compile")) return LossKernel::materialised;
   // torchtitan compiled its blocks only, until in spring 2025 the loss joined them.
   // Source: pytorch/torchtitan:train.py, "compiling loss function causes CUDA errors, turning off

@@ -8,6 +8,12 @@
 
 namespace shardwise {
 
+/// Bytes that a system's training metrics move after each micro-batch of so many logits: Composer's
+/// take two cross-entropies of them, unless told otherwise.
+/// Source: mosaicml/llm-foundry@51652eae:llmfoundry/models/mpt/modeling_mpt.py, train_metrics;
+/// mosaicml/composer:composer/metrics/nlp.py, LanguageCrossEntropy.
+double metrics_bytes(const Row& row, double logits);
+
 /// The loss that a row's program computes: as stated, else that of its training system.
 LossKernel row_loss(const Row& row, const RowEngine& engine);
 

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+
+#include "planner/spec/report/memory_fit.h"
+#include "planner/spec/report/report_names.h"
 
 namespace shardwise {
 namespace {
@@ -51,23 +55,39 @@ void score_beside(const Row& row, std::string_view what, std::optional<double> m
                            {}});
 }
 
-/// A run that stopped for lack of memory has no figure; whether we would have let it start counts.
-void judge_out_of_memory(const Row& row, const RowPrediction& prediction, ScoreReport& report) {
-  OutOfMemoryRow entry;
-  entry.id = row.id;
+/// What the verdict says of a run. Layers of which some are offloaded are several variants: their
+/// peaks are weighted by layers, as their memory is.
+JudgedRun judged(const Row& row, const RowPrediction& prediction) {
+  MemoryPeaks peaks;
+  Bytes usable;
   for (std::size_t i = 0; i < prediction.reports.size(); ++i) {
-    const StepReport& each = prediction.reports[i];
-    entry.predicted_gib += prediction.variants[i].share *
-                           static_cast<double>(each.verdict.point.value()) / kBytesPerGiB;
-    entry.usable_gib = static_cast<double>(each.verdict.usable.value()) / kBytesPerGiB;
+    const Verdict& each = prediction.reports[i].verdict;
+    const double share = prediction.variants[i].share;
+    const auto part = [&](Bytes bytes) {
+      return Bytes(std::llround(share * static_cast<double>(bytes.value())));
+    };
+    peaks.needed += part(each.needed);
+    peaks.upper += part(each.upper);
+    peaks.host_lacks += part(each.host_lacks);
+    usable = each.usable;
   }
-  report.skipped.push_back(
-      {row.id, fmt::format("ran out of memory, no figure; predicted {:.1f} of {:.1f} GiB: {}",
-                           entry.predicted_gib, entry.usable_gib,
-                           entry.contradicted()                     ? "contradicted"
-                           : entry.predicted_gib < entry.usable_gib ? "at the limit"
-                                                                    : "does not fit")});
-  report.out_of_memory.push_back(std::move(entry));
+  const auto gib = [](Bytes bytes) { return static_cast<double>(bytes.value()) / kBytesPerGiB; };
+  return {row.id,           row.measured.oom, fit_of(peaks, usable), gib(peaks.needed),
+          gib(peaks.upper), gib(usable)};
+}
+
+/// Formulas of a paper are no run, and rows whose memory cannot be predicted have no verdict.
+bool has_known_outcome(const Row& row, const RowPrediction& prediction) {
+  const bool timed = prediction.measured_time_s.has_value();
+  const bool formula = row.measured.memory_gib &&
+                       prediction.memory.kind == MemoryKind::states_and_activations && !timed;
+  return prediction.notes.refused_memory.empty() && !formula;
+}
+
+/// Why a run that ran out of memory is left out: it has no figure.
+std::string ran_out_reason(const JudgedRun& run) {
+  return fmt::format("ran out of memory, no figure; predicted to need {:.1f} of {:.1f} GiB: {}",
+                     run.needed_gib, run.usable_gib, name_of(run.fit));
 }
 
 void score_row(const Row& row, RowPredictor& predictor, ScoreReport& report) {
@@ -82,8 +102,12 @@ void score_row(const Row& row, RowPredictor& predictor, ScoreReport& report) {
     report.skipped.push_back({row.id, notes.refused});
     return;
   }
+  const bool known = has_known_outcome(row, prediction);
+  if (known) report.judged.push_back(judged(row, prediction));
   if (row.measured.oom) {
-    judge_out_of_memory(row, prediction, report);
+    std::string reason = known ? ran_out_reason(report.judged.back())
+                               : "ran out of memory, no figure: " + notes.refused_memory;
+    report.skipped.push_back({row.id, std::move(reason)});
     return;
   }
   const RowMeasured& measured = row.measured;
@@ -145,6 +169,7 @@ ScoreReport score(std::span<const Row> rows, const StepTimer& step_time,
     if (progress) progress(i);
     score_row(rows[i], predictor, report);
   }
+  report.unread = unread_flags(rows);
   summarise(report);
   return report;
 }

@@ -7,6 +7,7 @@
 
 #include "planner/score/predict.h"
 #include "planner/score/row.h"
+#include "planner/score/row_flags.h"
 #include "planner/score/statistics.h"
 
 namespace shardwise {
@@ -31,13 +32,16 @@ struct SkippedRow {
   std::string reason;
 };
 
-/// A run that ended for lack of memory.
-struct OutOfMemoryRow {
+/// A run whose outcome is known, and what the verdict (fit_of) says of it.
+struct JudgedRun {
   std::string id;
-  double predicted_gib = 0;
+  bool ran_out = false;  // it ended for lack of memory
+  Fit fit = Fit::fits;
+  double needed_gib = 0;
+  double upper_gib = 0;
   double usable_gib = 0;
-  /// The prediction leaves more than 5 % of the memory free: contradicted by the run.
-  bool contradicted() const { return predicted_gib < 0.95 * usable_gib; }
+  /// It was said to fit and ran out, or not to fit and ran. `at_risk` is neither.
+  bool wrong() const { return fit == (ran_out ? Fit::fits : Fit::does_not_fit); }
 };
 
 struct SourceScore {
@@ -59,7 +63,8 @@ struct ScoreReport {
   std::vector<ScoredFigure> figures;  // in the order of the rows; memory before time
   std::vector<ScoredFigure> beside;   // further figures of the rows: reserved, after the step
   std::vector<SkippedRow> skipped;
-  std::vector<OutOfMemoryRow> out_of_memory;
+  std::vector<JudgedRun> judged;     // runs whose memory can be predicted
+  std::vector<FlagUnread> unread;    // flags of the rows that no rule reads
   std::vector<SourceScore> sources;  // in order of appearance; memory before time
   OverallScore memory;
   OverallScore time;

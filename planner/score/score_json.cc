@@ -1,6 +1,7 @@
 #include "planner/score/score_json.h"
 
 #include "planner/spec/json/json_writer.h"
+#include "planner/spec/report/report_names.h"
 
 namespace shardwise {
 namespace {
@@ -41,6 +42,27 @@ std::string to_json(const ScoreReport& report) {
     json.begin_object();
     json.member("id", row.id);
     json.member("reason", row.reason);
+    json.end_object();
+  }
+  json.end_array();
+  json.begin_array("verdicts");
+  for (const JudgedRun& run : report.judged) {
+    json.begin_object();
+    json.member("id", run.id);
+    json.member("ran_out", run.ran_out);
+    json.member("fit", name_of(run.fit));
+    json.member("needed_gib", run.needed_gib);
+    json.member("upper_gib", run.upper_gib);
+    json.member("usable_gib", run.usable_gib);
+    json.end_object();
+  }
+  json.end_array();
+  json.begin_array("unread_flags");
+  for (const FlagUnread& each : report.unread) {
+    json.begin_object();
+    json.member("flag", each.flag);
+    json.member("rows", each.rows);
+    json.member("why", each.why);
     json.end_object();
   }
   json.end_array();

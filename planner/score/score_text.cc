@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
@@ -134,13 +135,64 @@ std::string skipped_reasons_text(const ScoreReport& report, ScoreScreen screen, 
   return text;
 }
 
-std::string out_of_memory_text(const ScoreReport& report) {
-  std::size_t contradicted = 0;
-  for (const OutOfMemoryRow& row : report.out_of_memory)
-    contradicted += row.contradicted() ? 1U : 0U;
-  const std::size_t runs = report.out_of_memory.size();
-  return fmt::format("{} ran out of memory; {} of them predicted to fit with over 5 % to spare\n",
-                     runs == 1 ? "1 run" : fmt::format("{} runs", runs), contradicted);
+std::size_t runs_of(const ScoreReport& report, bool ran_out, std::optional<Fit> fit) {
+  return static_cast<std::size_t>(std::ranges::count_if(report.judged, [&](const JudgedRun& run) {
+    return run.ran_out == ran_out && (!fit || run.fit == *fit);
+  }));
+}
+
+std::string runs_words(std::size_t runs) {
+  return runs == 1 ? "1 run" : fmt::format("{} runs", runs);
+}
+
+/// Verdicts against what became of the runs.
+std::string verdicts_text(const ScoreReport& report, bool colour) {
+  Table table({{"what became of it", Align::left}, {"runs"}, {"fits"}, {"at risk"}, {"no fit"}});
+  for (const bool ran_out : {false, true}) {
+    const std::size_t all = runs_of(report, ran_out, std::nullopt);
+    if (all == 0) continue;
+    const auto cell = [&](Fit fit, bool wrong) {
+      const std::size_t runs = runs_of(report, ran_out, fit);
+      return Cell(fmt::format("{}", runs), wrong && runs > 0 ? Tone::warning : Tone::plain);
+    };
+    table.row({ran_out ? "ran out of memory" : "ran", fmt::format("{}", all),
+               cell(Fit::fits, ran_out), cell(Fit::at_risk, false),
+               cell(Fit::does_not_fit, !ran_out)});
+  }
+  const std::size_t refused = runs_of(report, false, Fit::does_not_fit);
+  const std::size_t let_start = runs_of(report, true, Fit::fits);
+  return table.text(colour) +
+         fmt::format(
+             "wrong verdicts of {}: {} that ran \"does not fit\", {} that ran out \"fits\"\n",
+             runs_words(report.judged.size()), refused, let_start);
+}
+
+/// The runs with a wrong verdict, one a line.
+std::string wrong_verdicts_text(const ScoreReport& report, bool colour) {
+  Table table({{"wrong verdict", Align::left},
+               {"became", Align::left},
+               {"needs"},
+               {"at most"},
+               {"usable"}});
+  for (const JudgedRun& run : report.judged) {
+    if (!run.wrong()) continue;
+    table.row({run.id, run.ran_out ? "ran out" : "ran", fmt::format("{:.1f} GiB", run.needed_gib),
+               fmt::format("{:.1f} GiB", run.upper_gib),
+               fmt::format("{:.1f} GiB", run.usable_gib)});
+  }
+  return table.text(colour);
+}
+
+/// Flags that no rule reads, with the fact that stands for them or what is missing.
+std::string unread_text(const ScoreReport& report, ScoreScreen screen, bool colour) {
+  if (screen == ScoreScreen::first) {
+    return fmt::format("{} flags of these rows are not read (--long)\n", report.unread.size());
+  }
+  Table table({{"flag not read", Align::left}, {"rows"}, {"why", Align::left}});
+  for (const FlagUnread& each : report.unread) {
+    table.row({each.flag, fmt::format("{}", each.rows), each.why});
+  }
+  return table.text(colour);
 }
 
 }  // namespace
@@ -150,10 +202,13 @@ std::string to_text(const ScoreReport& report, ScoreScreen screen, bool colour) 
   std::string text;
   if (rows && !report.figures.empty()) text += rows_text(report, colour) + "\n";
   if (!report.figures.empty()) text += sources_text(report, screen, colour) + "\n";
-  if (!report.out_of_memory.empty()) text += out_of_memory_text(report) + "\n";
+  if (!report.judged.empty()) text += verdicts_text(report, colour) + "\n";
+  const bool wrong = std::ranges::any_of(report.judged, &JudgedRun::wrong);
+  if (rows && wrong) text += wrong_verdicts_text(report, colour) + "\n";
   if (!report.skipped.empty()) {
     text += rows ? skipped_rows_text(report, colour) : skipped_reasons_text(report, screen, colour);
   }
+  if (!report.unread.empty()) text += unread_text(report, screen, colour);
   return text;
 }
 

@@ -113,6 +113,18 @@ TEST(ReadPytorch, TrainsUnitsThatAdaptersShareWithFrozenWeights) {
   EXPECT_TRUE(variant_of(row).job.frozen_base);
 }
 
+// With whole logits in fp32 llm-foundry's rows of 16,384 tokens would need more than their GPUs
+// have.
+TEST(ReadPytorch, TakesFlashAttentionsLossForComposers) {
+  Row row = llama_row();
+  row.framework = "Composer FSDP1 (torch FSDP)";
+  EXPECT_EQ(variant_of(row).job.loss, LossKernel::fused);
+  EXPECT_EQ(metrics_bytes(row, 1e6), 8e6);
+  set_flag(row, "cross_entropy", "PyTorch, fp32 logits");
+  EXPECT_EQ(variant_of(row).job.loss, LossKernel::materialised);
+  EXPECT_EQ(metrics_bytes(trainer_row(), 1e6), 0);
+}
+
 TEST(JobOf, DividesByTheTokensThatCountWhereARowDoes) {
   Row row = megatron_row();
   EXPECT_FALSE(variant_of(row).job.calculate_per_token_loss);

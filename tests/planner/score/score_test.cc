@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -74,12 +75,32 @@ TEST(Score, TakesStepTimesFromWhoeverItIsTold) {
   EXPECT_EQ(done.size(), made_up().size());
 }
 
-TEST(Score, JudgesRunsThatRanOutOfMemory) {
+TEST(Score, JudgesEveryRunByTheVerdictsOwnRule) {
   const ScoreReport report = score(made_up());
-  ASSERT_EQ(report.out_of_memory.size(), 1U);
+  ASSERT_EQ(report.judged.size(), 3U);
+  for (const JudgedRun& run : report.judged) {
+    EXPECT_EQ(run.ran_out, run.id == "made-up/out-of-memory");
+    EXPECT_EQ(run.fit == Fit::does_not_fit, run.needed_gib > run.usable_gib) << run.id;
+    EXPECT_FALSE(run.wrong()) << run.id;
+  }
   // 16 sequences of 8,192 tokens with nothing recomputed are far beyond 80 GB.
-  EXPECT_GT(report.out_of_memory.front().predicted_gib, 80);
-  EXPECT_FALSE(report.out_of_memory.front().contradicted());
+  EXPECT_THAT(reason_for(report, "made-up/out-of-memory"), HasSubstr("does_not_fit"));
+}
+
+TEST(Score, CountsVerdictsThatARunContradicts) {
+  std::vector<Row> rows = made_up();
+  for (Row& row : rows) row.measured.oom = !row.measured.oom;
+  for (Row& row : rows) row.measured.step_time_s = 1;
+  const ScoreReport report = score(rows);
+  EXPECT_EQ(std::ranges::count_if(report.judged, &JudgedRun::wrong), 3);
+  EXPECT_THAT(
+      to_text(report, ScoreScreen::rows, /*colour=*/false),
+      HasSubstr("wrong verdicts of 3 runs: 1 that ran \"does not fit\", 2 that ran out \"fits\""));
+  JudgedRun close;
+  close.fit = Fit::at_risk;
+  EXPECT_FALSE(close.wrong());
+  close.ran_out = true;
+  EXPECT_FALSE(close.wrong());
 }
 
 TEST(Score, AveragesOverSourcesRatherThanRows) {
@@ -173,7 +194,8 @@ TEST(Score, WeighsOffloadedLayersByTheirShare) {
 TEST(ScoreJson, HasTheKeysThatProgramsRead) {
   const auto json = nlohmann::json::parse(to_json(score(made_up())));
   EXPECT_EQ(json.at("schema"), "shardwise.score/1");
-  EXPECT_EQ(json.size(), 5U);
+  EXPECT_EQ(json.size(), 7U);
+  EXPECT_EQ(json.at("verdicts").at(0).size(), 6U);
   const auto& row = json.at("rows").at(0);
   EXPECT_EQ(row.size(), 7U);
   EXPECT_NEAR(row.at("error").get<double>(),
@@ -193,7 +215,7 @@ TEST(ScoreJson, HasTheKeysThatProgramsRead) {
 TEST(ScoreText, SaysWhatWasLeftOutAndWhy) {
   const std::string text = to_text(score(made_up()), ScoreScreen::whole, /*colour=*/false);
   EXPECT_THAT(text, HasSubstr("GPU Abacus 9000 is not in the catalogue"));
-  EXPECT_THAT(text, HasSubstr("1 run ran out of memory"));
+  EXPECT_THAT(text, HasSubstr("wrong verdicts of 3 runs: 0 that ran"));
   const std::string rows = to_text(score(made_up()), ScoreScreen::rows, /*colour=*/false);
   EXPECT_THAT(rows, HasSubstr("second/ratio"));
 }
