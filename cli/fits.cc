@@ -13,7 +13,9 @@
 #include "planner/command/command_line.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/asked_fits.h"
+#include "planner/question/fits_limits.h"
 #include "planner/spec/json/json_writer.h"
+#include "planner/spec/plan/names.h"
 #include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/report/report_names.h"
 #include "planner/spec/text/format.h"
@@ -60,7 +62,48 @@ std::string change_text(const Verdict& verdict, bool colour) {
   return paint(wrap("Change first: " + change, kTextWidth, 2), Tone::strong, colour) + "\n";
 }
 
-std::string fits_json(const EstimateAnswer& answer) {
+std::string recompute_text(const Layout& layout) {
+  if (layout.recompute == Recompute::none) return "none";
+  if (layout.recompute_interval == 1) return "--recompute full";
+  return fmt::format("--recompute full --recompute-interval {}", layout.recompute_interval);
+}
+
+/// "Fits up to 11,264 tokens a sequence, or 2 sequences a micro-batch".
+std::string limits_text(const FitsLimits& limits) {
+  std::string text;
+  if (limits.longest_sequence > 0) {
+    text += fmt::format("longest sequence that fits: {} tokens; ",
+                        format_count(limits.longest_sequence));
+  }
+  if (limits.largest_micro_batch > 0) {
+    text += fmt::format("largest micro-batch: {}; ", format_count(limits.largest_micro_batch));
+  }
+  if (limits.least_recompute) {
+    const RecomputeChoice& choice = *limits.least_recompute;
+    text += fmt::format("least recompute: {} ({}, {} a step)", recompute_text(choice.layout),
+                        format_bytes(choice.point), format_seconds(choice.step_time));
+  }
+  if (text.ends_with("; ")) text.resize(text.size() - 2);
+  return text.empty() ? "" : wrap(text, kTextWidth, 2) + "\n";
+}
+
+void write_limits(JsonWriter& json, const FitsLimits& limits) {
+  json.member("longest_sequence", limits.longest_sequence);
+  json.member("largest_micro_batch", limits.largest_micro_batch);
+  if (!limits.least_recompute) {
+    json.null_member("least_recompute");
+    return;
+  }
+  const RecomputeChoice& choice = *limits.least_recompute;
+  json.begin_object("least_recompute");
+  json.member("recompute", name_of(choice.layout.recompute));
+  json.member("recompute_interval", choice.layout.recompute_interval);
+  json.member("nvidia_smi_bytes", choice.point.value());
+  json.member("step_time_s", choice.step_time.value());
+  json.end_object();
+}
+
+std::string fits_json(const EstimateAnswer& answer, const FitsLimits& limits) {
   const StepReport& report = answer.report;
   const MemoryNumbers numbers = memory_numbers(report);
   JsonWriter json;
@@ -84,6 +127,7 @@ std::string fits_json(const EstimateAnswer& answer) {
   } else {
     json.member("change", report.verdict.cheapest_fix);
   }
+  write_limits(json, limits);
   json.begin_array("assumptions");
   for (const Assumption& each : answer.said) json.element(each.text);
   json.end_array();
@@ -95,11 +139,13 @@ ExitCode run_fits(const FitsFlags& flags) {
   const Result<EstimateAnswer> answer = answer_fits(flags.asked);
   if (!answer) return refuse(answer.problems());
   const StepReport& report = answer->report;
+  const FitsLimits limits = fits_limits(answer->subject, answer->layout, report.verdict.usable);
   if (flags.json) {
-    fmt::print("{}", fits_json(*answer));
+    fmt::print("{}", fits_json(*answer, limits));
   } else {
     const bool colour = wants_colour();
-    fmt::print("{}{}{}{}", numbers_text(report, colour), change_text(report.verdict, colour),
+    fmt::print("{}{}{}{}{}", numbers_text(report, colour), change_text(report.verdict, colour),
+               limits_text(limits),
                layout_text(report, colour, parameters_words(answer->subject.model)),
                assumed_text(answer->said, colour));
   }
