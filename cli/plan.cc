@@ -85,7 +85,8 @@ std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
                         more_text(report, "memory by phase, every part of the time", colour));
   }
   if (flags.explain) text += fmt::format("{}", explanation_text(report, colour));
-  if (!flags.output.empty()) text += fmt::format("\nwrote {}\n", shown(flags.output, 500));
+  if (!flags.output.empty())
+    text += fmt::format("{}wrote {}\n", whole ? "\n" : "", shown(flags.output, 500));
   return text;
 }
 

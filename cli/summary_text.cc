@@ -18,6 +18,7 @@ namespace shardwise::cli {
 namespace {
 
 constexpr std::size_t kLargest = 3;
+constexpr double kLeastShare = 0.01;
 constexpr std::size_t kNameWidth = 27;  // of the longest part of a step
 
 /// A part of a whole with its printed amount.
@@ -26,14 +27,17 @@ struct Cost {
   double amount = 0;
 };
 
-/// The three largest, largest first, and the sum of the others.
-std::vector<Cost> three_largest(std::vector<Cost> costs) {
+/// The largest, three at most and each a hundredth of the `whole` at least, and the sum of the
+/// others.
+std::vector<Cost> three_largest(std::vector<Cost> costs, double whole) {
   std::erase_if(costs, [](const Cost& cost) { return cost.amount <= 0; });
   std::ranges::stable_sort(costs, std::ranges::greater(), &Cost::amount);
-  if (costs.size() <= kLargest + 1) return costs;
-  Cost rest{fmt::format("{} smaller parts", costs.size() - kLargest), 0};
-  for (std::size_t i = kLargest; i < costs.size(); ++i) rest.amount += costs[i].amount;
-  costs.resize(kLargest);
+  std::size_t named = std::min(kLargest, costs.size());
+  while (named > 1 && costs[named - 1].amount < kLeastShare * whole) --named;
+  if (costs.size() <= named + 1) return costs;
+  Cost rest{fmt::format("{} smaller parts", costs.size() - named), 0};
+  for (std::size_t i = named; i < costs.size(); ++i) rest.amount += costs[i].amount;
+  costs.resize(named);
   costs.push_back(std::move(rest));
   return costs;
 }
@@ -61,10 +65,11 @@ std::string memory_costs_text(const StepReport& report, bool colour) {
   for (std::size_t c = 0; c < kMemoryCategories; ++c) {
     costs.push_back({std::string(kMemoryLabels[c].label), static_cast<double>(peak.bytes[c])});
   }
+  const auto whole = static_cast<double>(peak.total().value());
   std::vector<std::vector<Cell>> rows;
-  for (const Cost& cost : three_largest(std::move(costs))) {
+  for (const Cost& cost : three_largest(std::move(costs), whole)) {
     rows.push_back({cost.name, format_bytes(Bytes(static_cast<std::int64_t>(cost.amount))),
-                    format_percent(cost.amount / static_cast<double>(peak.total().value()))});
+                    format_percent(cost.amount / whole)});
   }
   const std::string heading =
       report.stages.size() > 1
@@ -110,7 +115,9 @@ std::string time_costs_text(const StepReport& report, bool colour) {
     if (part.field == &TimeParts::forward || part.field == &TimeParts::backward) continue;
     costs.push_back({std::string(part.label), (report.time.*part.field).value()});
   }
-  for (const Cost& cost : three_largest(std::move(costs))) row(cost.name, Seconds(cost.amount));
+  for (const Cost& cost : three_largest(std::move(costs), report.step_time.value())) {
+    row(cost.name, Seconds(cost.amount));
+  }
   return cost_rows_text(time_heading(report), std::move(rows),
                         {"step", format_seconds(report.step_time), format_percent(1)}, colour);
 }
