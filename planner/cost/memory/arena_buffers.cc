@@ -4,6 +4,7 @@
 
 #include "planner/cost/memory/state_bytes.h"
 #include "planner/cost/memory/unit_room.h"
+#include "planner/spec/plan/gradient_reductions.h"
 #include "planner/spec/text/units.h"
 
 namespace shardwise {
@@ -95,7 +96,7 @@ ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context)
   }
   if (placement.gradients == Placement::replicate) return arena;
   const std::int64_t each = gradient_element_bytes(rules, layout);
-  if (context.num_microbatches > 1 && !layout.reduce_every_microbatch) {
+  if (!reduces_each_of(layout, context.num_microbatches)) {
     arena.unreduced = {all, each};
   } else {
     arena.root_staged = {root, each};

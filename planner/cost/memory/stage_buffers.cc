@@ -10,6 +10,7 @@
 #include "planner/schedule/gathers_once.h"
 #include "planner/schedule/held_passes.h"
 #include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/gradient_reductions.h"
 #include "planner/spec/plan/placement.h"
 #include "planner/spec/plan/schedule_facts.h"
 #include "planner/spec/text/units.h"
@@ -77,8 +78,7 @@ Amount reduce_buffer(const MemoryRules& rules, const Layout& layout) {
 
 bool gradients_wait(const StageContext& context) {
   const Layout& layout = *context.layout;
-  return layout.zero_stage >= 2 && context.num_microbatches > 1 &&
-         !layout.reduce_every_microbatch &&
+  return shards_gradients(layout) && !reduces_each_of(layout, context.num_microbatches) &&
          context.rules->engine->gradient_buffer != GradientBuffer::contiguous;
 }
 

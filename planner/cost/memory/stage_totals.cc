@@ -9,6 +9,7 @@
 #include "planner/cost/memory/unit_elements.h"
 #include "planner/schedule/gathers_once.h"
 #include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/gradient_reductions.h"
 
 namespace shardwise {
 namespace {
@@ -53,7 +54,7 @@ bool pass_follows_mesh(const StageContext& context) {
   const bool parts_of_bucket = engine.reduce_buffer_elements > 0 && context.layout->zero_stage >= 1;
   const bool planned = padded || (plans_buffers(engine) && context.layout->zero_stage >= 2);
   // Gradients that lie beside others, under our kernels, do so where they are not reduced at once.
-  const bool waits = context.layout->zero_stage >= 2 && !context.layout->reduce_every_microbatch;
+  const bool waits = shards_gradients(*context.layout) && !reduces_each(*context.layout);
   return waits || context.layout->reshards_to_groups() || casts_shards || gradients_grow ||
          planned || parts_of_bucket || rules.fp32_accumulation;
 }

@@ -68,9 +68,8 @@ void move_buckets(DataParallelMoves& moves, const StageTimes& stages, const Leaf
   const double buckets =
       single ? 1 : std::max(1.0, engine.bucket_elements > 0 ? (dense + routed) / bucket : units);
 
-  moves.reduce = (prices.reduce(dense / buckets, routed / buckets) +
-                  prices.reduce_outer(dense / buckets, routed / buckets)) *
-                 buckets;
+  moves.reduce = prices.reduce(dense / buckets, routed / buckets) * buckets;
+  moves.reduce_outer = prices.reduce_outer(dense / buckets, routed / buckets) * buckets;
 
   if (prices.placement().optimizer != Placement::replicate) {
     moves.gather = prices.gather(dense / buckets, routed / buckets) * buckets;

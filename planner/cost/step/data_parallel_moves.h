@@ -21,8 +21,9 @@ struct DataParallelMoves {
   bool across_nodes = false;  // the inner axis leaves the node
 
   // Parameters are whole on every rank: of the first stage, in equal buckets.
-  Seconds reduce;  // all buckets, both axes
-  Seconds gather;  // of updated parameters; nothing where every rank updates all
+  Seconds reduce;        // all buckets, over the inner axis
+  Seconds reduce_outer;  // over dp_replicate, of what that leaves
+  Seconds gather;        // of updated parameters; nothing where every rank updates all
 
   // Parameters are sharded: of the slowest stage.
   Seconds copies_out;    // of gathered weights, a micro-batch

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "planner/cost/step/pass_streams.h"
+#include "planner/spec/plan/gradient_reductions.h"
 
 namespace shardwise {
 
@@ -53,7 +54,7 @@ void PassStreams::dispatch(Stage& stage, HostClock& issuer, const Held& layer, b
       stage.due = bucket.sum;
       stage.reduce = std::max({stage.reduce, stage.compute, issuer.add()}) + bucket.reduce;
     }
-    if (last && bucket.outer > 0) {
+    if (reduces_outer_after(last) && bucket.outer > 0) {
       const double made = bucket.reduce > 0 ? stage.reduce : stage.compute;
       stage.outer = std::max({stage.outer, made, issuer.add()}) + bucket.outer;
     }

@@ -7,6 +7,7 @@
 
 #include "planner/cost/memory/unit_queues.h"
 #include "planner/cost/step/slowed_layer.h"
+#include "planner/spec/plan/gradient_reductions.h"
 
 namespace shardwise {
 
@@ -186,7 +187,7 @@ void PassStreams::reduce(const Turn& turn, double made) {
   if (u.reduces) {
     (u.root ? s.staged_root : s.staged[s.turns++ % 2]) = s.reduce;
   }
-  if (turn.slot->last && u.reduce_outer > 0) {
+  if (reduces_outer_after(turn.slot->last) && u.reduce_outer > 0) {
     const double reduced = u.reduces ? s.reduce : 0;
     s.outer = std::max({s.outer, made, reduced, turn.issuer->add(u.outers)}) + u.reduce_outer;
   }

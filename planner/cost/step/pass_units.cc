@@ -6,6 +6,7 @@
 #include "planner/cost/step/unit_prices.h"
 #include "planner/schedule/gathers_once.h"
 #include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/gradient_reductions.h"
 
 namespace shardwise {
 namespace {
@@ -17,14 +18,6 @@ double move_seconds(const LeafContext& context, double bytes, MoveKind kind = Mo
   return memory_bound_time(context.rules->cluster->gpu, Bytes(static_cast<std::int64_t>(bytes)),
                            kind)
       .value();
-}
-
-/// Whether gradients leave after each micro-batch: the only one is the last one too.
-bool reduces_each(const LeafContext& context) {
-  const Layout& layout = *context.layout;
-  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
-  return (layout.reduce_every_microbatch || context.num_microbatches == 1) &&
-         placement.gradients != Placement::replicate;
 }
 
 }  // namespace
@@ -44,7 +37,8 @@ bool sums_in_compute(const LeafContext& context) {
 
 bool streams_beside_passes(const LeafContext& context) {
   const Layout& layout = *context.layout;
-  const bool every = reduces_each(context) && layout.overlap_grad_reduce;
+  const bool every =
+      reduces_each_of(layout, context.num_microbatches) && layout.overlap_grad_reduce;
   return layout.offload_activations ||
          (context.groups->any && (reduces_by_unit(context) || every)) || sums_in_compute(context);
 }
@@ -56,7 +50,7 @@ StreamRules stream_rules(const LeafContext& context) {
   const EngineProfile& engine = *context.rules->engine;
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   rules.sharded = placement.parameters != Placement::replicate;
-  rules.every = reduces_each(context);
+  rules.every = reduces_each_of(layout, context.num_microbatches);
   rules.shared = rules.sharded && engine.all_gather_shares_communicator;
   rules.copies = engine.gradient_buffer == GradientBuffer::copy_in;
   rules.waits_to_copy = engine.gather != GatherBuffer::rate_limited;

@@ -7,6 +7,7 @@
 
 #include "planner/cost/layer/root_unit.h"
 #include "planner/cost/memory/stage_buffers.h"
+#include "planner/spec/plan/gradient_reductions.h"
 
 namespace shardwise {
 namespace {
@@ -62,9 +63,8 @@ UnitReductions::UnitReductions(const LoweringContext& context, std::int32_t stag
 }
 
 bool UnitReductions::reduces(const LayerTurn& turn) const {
-  const bool each = context_.layout().reduce_every_microbatch &&
-                    context_.placement.gradients != Placement::replicate;
-  return each || context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch);
+  return reduces_after(context_.layout(),
+                       context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch));
 }
 
 /// The shard that a unit's gradients are reduced to, or all of them where nothing is sharded.
@@ -286,9 +286,7 @@ void UnitReductions::reduce(const LayerTurn& turn, const LayerUnit& each, OpId m
   Unit& unit = unit_[each.number];
   const bool last = context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch);
   const bool sums = unit.accumulated || !copies_;
-  const bool accumulates = context_.num_microbatches > 1 &&
-                           context_.layout().reduce_every_microbatch && sums &&
-                           context_.placement.gradients != Placement::replicate;
+  const bool accumulates = context_.num_microbatches > 1 && reduces_each(context_.layout()) && sums;
   unit.accumulated = true;
   BufferId late = each.part < 0 ? late_buffer(turn) : kNone;
   OpId done = kNone;
@@ -331,7 +329,8 @@ void UnitReductions::reduce(const LayerTurn& turn, const LayerUnit& each, OpId m
         {done, work.sizes.trained_room(), each.number, each.part >= 0, queues() ? staged : kNone});
     pending_elements_ += work.sizes.trained_room();
   }
-  if (last) reduce_outer(turn, each, reduced, builder_.last(Stream::reduce_scatter));
+  if (reduces_outer_after(last))
+    reduce_outer(turn, each, reduced, builder_.last(Stream::reduce_scatter));
 }
 
 /// The shard over dp_replicate, once a step.
@@ -369,7 +368,7 @@ void UnitReductions::reduce_units(const LayerTurn& turn, OpId op) {
 void UnitReductions::reduce_unit(const LayerTurn& turn, const LayerUnit& each, OpId op) {
   const UnitWork& work = *each.work;
   if (!is_reduced(work.costs)) {
-    if (context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch)) {
+    if (reduces_outer_after(context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch))) {
       reduce_outer(turn, each, {op, op}, kNone);
     }
     return;

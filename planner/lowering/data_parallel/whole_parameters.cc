@@ -9,6 +9,7 @@
 #include "planner/lowering/data_parallel/data_parallel_schedule.h"
 #include "planner/lowering/data_parallel/fp32_sums.h"
 #include "planner/lowering/data_parallel/unit_reductions.h"
+#include "planner/spec/plan/gradient_reductions.h"
 
 namespace shardwise {
 namespace {
@@ -132,9 +133,7 @@ class WholeParameters : public DataParallelSchedule {
     return last;
   }
   bool reduces(const PipelinePass& pass) const {
-    const bool each = context_.layout().reduce_every_microbatch &&
-                      context_.placement.gradients != Placement::replicate;
-    return each || context_.last_microbatch(pass.chunk, pass.microbatch);
+    return reduces_after(context_.layout(), context_.last_microbatch(pass.chunk, pass.microbatch));
   }
 
   ProgramOp operation(OpRole role, Stream stream, std::size_t bucket, std::int32_t cost) const {
@@ -158,7 +157,8 @@ class WholeParameters : public DataParallelSchedule {
       done = sums_.reduce(op, costs, buckets_[bucket].padded, {{made}, {flat}, {}, {}});
       flat = kNone;
     }
-    if (costs.reduce_outer >= 0 && context_.last_microbatch(buckets_[bucket].chunk, microbatch)) {
+    const bool last = context_.last_microbatch(buckets_[bucket].chunk, microbatch);
+    if (costs.reduce_outer >= 0 && reduces_outer_after(last)) {
       ProgramOp op =
           operation(OpRole::reduce_outer, Stream::outer_reduce, bucket, costs.reduce_outer);
       op.microbatch = microbatch;

@@ -117,6 +117,11 @@ TEST(StepVolume, OfTheOuterAxisIsTheInnerShardOnce) {
       EXPECT_DOUBLE_EQ(ddp.outer_gathered_bytes, 0);
       EXPECT_DOUBLE_EQ(ddp.reduced_bytes, 4 * kParameters);
 
+      Priced shards = sharded(2, gradient_sharding());
+      shards.layout.dp_replicate = instances;
+      shards.size(microbatches);
+      EXPECT_DOUBLE_EQ(shards.detail().outer_reduced_bytes, 4 * kParameters / 8);
+
       Priced both = sharded(3, megatron_fsdp());
       both.layout.dp_replicate = instances;
       both.layout.outer_shards_optimizer = true;
@@ -126,6 +131,19 @@ TEST(StepVolume, OfTheOuterAxisIsTheInnerShardOnce) {
       EXPECT_DOUBLE_EQ(hfsdp.outer_gathered_bytes, 2 * kParameters / 8);
     }
   }
+}
+
+// A micro-batch more takes one reduction more, whatever replicas do at the end of the step.
+TEST(StepVolume, OfZero2TakesAsLongAMicrobatchWithReplicasAsWithout) {
+  const auto reduces = [](std::int32_t replicas, std::int64_t microbatches) {
+    Priced p = sharded(2, gradient_sharding());
+    p.layout.dp_replicate = replicas;
+    p.size(microbatches);
+    return p.detail().reduce.value();
+  };
+  const double each = reduces(1, 2) - reduces(1, 1);
+  EXPECT_GT(each, 0);
+  EXPECT_NEAR(reduces(4, 2) - reduces(4, 1), each, 1e-12);
 }
 
 TEST(StepVolume, HasNoOuterAxisWithoutReplicas) {
