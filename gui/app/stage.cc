@@ -23,8 +23,8 @@ constexpr float kFrameSeconds = 1.0F / 60;
 void want_keys(Ui& ui) {
   for (const Command& each : commands()) {
     const ImGuiKeyChord chord = parse_chord(each.key);
-    if (chord == ImGuiKey_None ||
-        !ImGui::Shortcut(chord, ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_Repeat)) {
+    const ImGuiInputFlags repeated = each.repeats ? ImGuiInputFlags_Repeat : ImGuiInputFlags_None;
+    if (chord == ImGuiKey_None || !ImGui::Shortcut(chord, ImGuiInputFlags_RouteGlobal | repeated)) {
       continue;
     }
     ui.want(each.needs_argument() ? fmt::format("app.palette {} ", each.name)

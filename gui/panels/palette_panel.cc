@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -157,7 +158,9 @@ void draw_help(Ui& ui) {
   ImGui::Begin("help", nullptr, kFloating & ~ImGuiWindowFlags_NoScrollbar);
   ImGui::PopStyleVar();
   heading(ui, "Keys", "Esc closes this");
-  const std::span<const Command> all = commands();
+  std::vector<Command> all;
+  std::ranges::copy_if(commands(), std::back_inserter(all),
+                       [](const Command& each) { return !each.key.empty(); });
   const std::size_t lines = twice ? (all.size() + 1) / 2 : all.size();
   if (ImGui::BeginTable("keys", twice ? 6 : 3, ImGuiTableFlags_SizingFixedFit)) {
     for (std::size_t line = 0; line < lines; ++line) {

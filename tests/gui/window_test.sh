@@ -48,7 +48,7 @@ quit() {
 }
 
 # The server picks a free number and writes it once it takes connections.
-Xvfb -displayfd 3 -screen 0 1920x1200x24 3>"$scratch/number" 2>"$scratch/display.log" &
+Xvfb -displayfd 3 -screen 0 1920x1200x24 -fbdir "$scratch" 3>"$scratch/number" 2>"$scratch/display.log" &
 display=$!
 eventually "Xvfb has not started" test -s "$scratch/number"
 DISPLAY=:$(cat "$scratch/number")
@@ -60,6 +60,24 @@ viewer=$!
 eventually "the viewer shows no window" find_window
 timeout 10 xdotool mousemove --window "$window" 600 400 click 1
 for key in 2 3 4 5 1 Home Down ctrl+l ctrl+k Escape; do press "$key"; done
+
+# A window at rest takes no processor time: it draws when something has happened.
+ticks() { awk '{ print $14 + $15 }' "/proc/$viewer/stat"; }
+at_rest() {
+  local before
+  before=$(ticks)
+  sleep 1
+  [ $(($(ticks) - before)) -le 1 ]
+}
+eventually "the viewer works on although nothing happens" at_rest
+
+# What a window that was closed has covered is drawn again, between panels as well.
+screen() { cp "$scratch/Xvfb_screen0" "$scratch/$1"; }
+screen before
+press question
+eventually "the help does not open" bash -c "! cmp -s '$scratch/Xvfb_screen0' '$scratch/before'"
+press Escape
+eventually "rests of the help stay on the window" cmp -s "$scratch/Xvfb_screen0" "$scratch/before"
 eventually "ctrl+q does not end the viewer" quit
 code=0
 wait "$viewer" || code=$?

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
 #include <utility>
@@ -66,8 +67,43 @@ std::optional<int> match(std::string_view typed, std::string_view text) {
 struct Words {
   std::string_view name;
   std::string_view text;
-  std::string_view key;  // empty for none
+  std::string_view key;    // empty for none
+  std::string_view other;  // what else people call it, whole words; empty for nothing
 };
+
+/// Other words for commands, which neither name nor text has.
+constexpr std::array kOtherWords = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"app.help", "shortcuts keyboard"},
+    {"app.quit", "exit"},
+    {"compare.calibrate", "fit adjust"},
+    {"compare.open", "diff measured profile"},
+    {"details.show", "explain formula source reason"},
+    {"export.command", "cli shell terminal"},
+    {"export.csv", "spreadsheet excel download"},
+    {"export.page", "share send html mail web"},
+    {"export.plan", "download"},
+    {"export.png", "screenshot image"},
+    {"export.trace", "perfetto chrome"},
+    {"file.open", "load import"},
+    {"memory.buffers", "tensors allocations"},
+    {"mesh.bandwidth", "network nic infiniband nvlink faster"},
+    {"mesh.order", "topology placement"},
+    {"metrics.follow", "live watch tail"},
+    {"question.cluster", "gpu hardware machine"},
+    {"question.engine", "framework fsdp megatron deepspeed"},
+    {"question.set", "edit batch sequence"},
+    {"timeline.worst", "bottleneck slow"},
+    {"view.light", "theme mode colours"},
+    {"view.mesh", "network topology"},
+    {"view.scaling", "more"},
+    {"why.layout", "reason instead"},
+});
+
+std::string_view other_words(std::string_view name) {
+  const auto* const found =
+      std::ranges::find(kOtherWords, name, &std::pair<std::string_view, std::string_view>::first);
+  return found == kOtherWords.end() ? std::string_view() : found->second;
+}
 
 /// Those of `all` whose words have the letters of `typed` in their order, the best match first.
 template <class T, class Of>
@@ -81,12 +117,14 @@ std::vector<T> matching(std::string_view typed, const std::vector<T>& all, const
     const std::optional<int> by_text = match(typed, words.text);
     constexpr int kKey = 1000;
     const bool by_key = !whole.empty() && lower(words.key) == whole;
-    if (!by_name && !by_text && !by_key) continue;
+    const int by_other = whole.empty() ? 0 : match_whole(whole, words.other);
+    if (!by_name && !by_text && !by_key && by_other == 0) continue;
     // Letters here and there come behind words, and a name before the text that explains it.
-    int score = std::max(by_name.value_or(-1000), by_text.value_or(-1000));
+    int score =
+        std::max({by_name.value_or(-1000), by_text.value_or(-1000), by_other > 0 ? 0 : -1000});
     if (!whole.empty()) {
-      score += std::max(match_whole(whole, lower(words.name)) + 1,
-                        match_whole(whole, lower(words.text)));
+      score += std::max({match_whole(whole, lower(words.name)) + 1,
+                         match_whole(whole, lower(words.text)), by_other});
     }
     scored.emplace_back(score + (by_key ? kKey : 0), each);
   }
@@ -158,15 +196,17 @@ std::vector<CommandChoice> matching_choices(const AppState& state, std::string_v
     return {};
   }
   return matching(typed.substr(space + 1), command->choices(state), [](const CommandChoice& each) {
-    return Words{each.argument, each.text, ""};
+    return Words{each.argument, each.text, "", ""};
   });
 }
 
 std::vector<const Command*> matching_commands(std::string_view typed) {
   std::vector<const Command*> all;
-  for (const Command& each : commands()) all.push_back(&each);
+  for (const Command& each : commands()) {
+    if (!each.key.empty()) all.push_back(&each);
+  }
   return matching(typed, std::move(all), [](const Command* each) {
-    return Words{each->name, each->text, each->key};
+    return Words{each->name, each->text, each->key, other_words(each->name)};
   });
 }
 

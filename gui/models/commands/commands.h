@@ -9,28 +9,30 @@
 
 namespace shardwise::view {
 
-/// One thing that people do. Palette, key, button, script and test run the same function.
 /// What may follow a command's name: {"why", "why this number"}.
 struct CommandChoice {
   std::string_view argument;
   std::string_view text;
 };
 
+/// One thing that people do. Palette, key, button, script and test run the same function.
 struct Command {
   std::string_view name;      // "table.sort"
-  std::string_view key;       // "Ctrl+K", "?"; unique
+  std::string_view key;       // "Ctrl+K", "?"; unique. Empty: of scripts, not of hands
   std::string_view text;      // "Sort the table by a column"
   std::string_view argument;  // what follows the name: "COLUMN", "[WORDS]" when it may; or nothing
   /// \returns empty, or what is wrong with the argument
   std::string (*run)(Session& session, const std::string& argument) = nullptr;
   /// What may follow its name now; null where that is no short list.
   std::vector<CommandChoice> (*choices)(const AppState& state) = nullptr;
+  /// Runs again and again while its key is held.
+  bool repeats = false;
 
   /// It says nothing without what follows its name.
   bool needs_argument() const { return !argument.empty() && !argument.starts_with('['); }
 };
 
-/// All of them, in the order of the help.
+/// All commands, in the order of the help.
 std::span<const Command> commands();
 const Command* find_command(std::string_view name);
 
@@ -42,7 +44,8 @@ std::string run_command(Session& session, std::string_view line);
 /// none where it has none, or where no space follows the name.
 std::vector<CommandChoice> matching_choices(const AppState& state, std::string_view typed);
 
-/// Commands whose name or text has the letters of `typed` in their order, the best match first.
+/// Commands of hands whose name or text has the letters of `typed` in their order, or that people
+/// call so, the best match first.
 std::vector<const Command*> matching_commands(std::string_view typed);
 
 }  // namespace shardwise::view

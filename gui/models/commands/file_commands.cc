@@ -62,8 +62,7 @@ constexpr std::array kFileCommands = std::to_array<Command>({
     {"file.stop", "Shift+Esc", "Stop reading a file", "", does<&Session::stop_reading>},
     {"metrics.follow", "Ctrl+Shift+M", "Follow a run by its file of metrics", "FILE",
      with_file<&Session::follow, "steps.jsonl">},
-    {"metrics.poll", "Ctrl+Shift+P", "Read what the run has added", "",
-     does<&Session::poll_metrics>},
+    {"metrics.poll", "", "Read what the run has added", "", does<&Session::poll_metrics>},
     {"metrics.stop", "Ctrl+M", "Follow no run", "", does<&Session::follow_nothing>},
     {"compare.toggle", "C", "Lay what is compared over all views, or take it away", "",
      [](Session& session, const std::string&) {

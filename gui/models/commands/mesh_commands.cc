@@ -44,7 +44,7 @@ constexpr std::array kMeshCommands = std::to_array<Command>({
      set_mesh_colour},
     {"mesh.order", "Shift+M", "Lay ranks out in another order of axes, fastest first", "AXES",
      [](Session& session, const std::string& words) { return session.set_order(words, false); }},
-    {"mesh.try", "Shift+Y", "What another order of axes would cost, or nothing", "[AXES]",
+    {"mesh.try", "", "What another order of axes would cost, or nothing", "[AXES]",
      [](Session& session, const std::string& words) { return session.set_order(words, true); }},
     {"mesh.bandwidth", "Shift+B", "Make a link so many times as fast", "LINK FACTOR",
      set_bandwidth},

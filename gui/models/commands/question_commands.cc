@@ -37,8 +37,8 @@ std::string set_objective(Session& session, const std::string& word) {
 }
 
 constexpr std::array kQuestionCommands = std::to_array<Command>({
-    {"question.undo", "Ctrl+Z", "Undo the last change", "", does<&Session::undo>},
-    {"question.redo", "Ctrl+Shift+Z", "Make it again", "", does<&Session::redo>},
+    {"question.undo", "Ctrl+Z", "Undo the last change", "", does<&Session::undo>, nullptr, true},
+    {"question.redo", "Ctrl+Shift+Z", "Make it again", "", does<&Session::redo>, nullptr, true},
     {"question.set", "E", "Change a field of the mesh, the job or the cluster", "FIELD VALUE",
      set_slider},
     {"question.lock", "K", "List only layouts with the value of a field, or all again",
@@ -63,12 +63,14 @@ constexpr std::array kQuestionCommands = std::to_array<Command>({
      [](Session& session, const std::string&) {
        session.move_selection(1);
        return std::string();
-     }},
+     },
+     nullptr, true},
     {"layout.previous", "Up", "Select the layout before", "",
      [](Session& session, const std::string&) {
        session.move_selection(-1);
        return std::string();
-     }},
+     },
+     nullptr, true},
     {"layout.best", "Home", "Select the first layout of the table", "",
      [](Session& session, const std::string&) { return select_row(session, "1"); }},
     {"layout.select", "G", "Select a row of the table by its number", "ROW", select_row},

@@ -40,7 +40,7 @@ constexpr std::array kScalingCommands = std::to_array<Command>({
      set_rows},
     {"scaling.colour", "Shift+C", "Colour of the scaling map: mfu, cost, headroom or tokens",
      "[COLOUR]", set_scaling_colour},
-    {"scaling.pause", "Shift+P", "Stop filling the scaling map, or go on", "",
+    {"scaling.pause", "", "Stop filling the scaling map, or go on", "",
      [](Session& session, const std::string&) {
        session.pause_scaling(!session.state().scaling.paused);
        return std::string();

@@ -92,20 +92,20 @@ std::string fit_chosen_span(Session& session, const std::string&) {
 
 constexpr std::array kTimelineCommands = std::to_array<Command>({
     {"timeline.fit", "F", "Show the chosen span, or the whole step", "", fit_chosen_span},
-    {"timeline.show", "Ctrl+Shift+N", "Show a part of the step", "FROM TO", show_part},
+    {"timeline.show", "", "Show a part of the step", "FROM TO", show_part},
     {"timeline.measure", "Ctrl+Shift+U", "Read out a part of the step", "[FROM TO]", measure},
     {"timeline.lanes", "L", "Show all streams, or those that are busy for a while", "",
      does<&Session::toggle_lanes>},
     {"timeline.closer", "W", "Zoom in at the middle", "",
-     [](Session& session, const std::string&) { return zoom(session, "0.8 0.5"); }},
+     [](Session& session, const std::string&) { return zoom(session, "0.8 0.5"); }, nullptr, true},
     {"timeline.wider", "S", "Zoom out", "",
-     [](Session& session, const std::string&) { return zoom(session, "1.25 0.5"); }},
+     [](Session& session, const std::string&) { return zoom(session, "1.25 0.5"); }, nullptr, true},
     {"timeline.earlier", "A", "Move to the left", "",
-     [](Session& session, const std::string&) { return pan(session, "-0.15"); }},
+     [](Session& session, const std::string&) { return pan(session, "-0.15"); }, nullptr, true},
     {"timeline.later", "D", "Move to the right", "",
-     [](Session& session, const std::string&) { return pan(session, "0.15"); }},
-    {"timeline.zoom", "Z", "Zoom by a factor at a share of the width", "FACTOR SHARE", zoom},
-    {"timeline.pan", "Shift+A", "Move by a share of what is shown", "SHARE", pan},
+     [](Session& session, const std::string&) { return pan(session, "0.15"); }, nullptr, true},
+    {"timeline.zoom", "", "Zoom by a factor at a share of the width", "FACTOR SHARE", zoom},
+    {"timeline.pan", "", "Move by a share of what is shown", "SHARE", pan},
 });
 
 }  // namespace

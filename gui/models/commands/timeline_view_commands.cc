@@ -174,9 +174,10 @@ std::string stretch(Session& session, const std::string& argument) {
 }
 
 constexpr std::array kTimelineViewCommands = std::to_array<Command>({
-    {"timeline.select", "Shift+E", "Choose the span of a lane at a time", "LANE SECONDS", select},
-    {"timeline.next", ".", "Choose the next span of the lane", "", move<1>},
-    {"timeline.previous", ",", "Choose the span before", "", move<-1>},
+    {"timeline.select", "", "Choose the span of a lane at a time", "LANE SECONDS", select},
+    {"timeline.next", ".", "Choose the next span of the lane", "", move<1>, nullptr, true},
+    {"timeline.previous", ",", "Choose the span before", "", move<-1>, nullptr,
+     true},
     {"timeline.cause", "[", "Choose what the span waited for", "",
      [](Session& session, const std::string&) {
        const std::vector<ChosenSpan>& waited = session.state().timeline.waited;
@@ -212,12 +213,12 @@ constexpr std::array kTimelineViewCommands = std::to_array<Command>({
        session.timeline().wheel_zooms = !session.timeline().wheel_zooms;
        return std::string();
      }},
-    {"timeline.scroll", "Shift+S", "Scroll the lanes to a height", "UNITS", scroll},
+    {"timeline.scroll", "", "Scroll the lanes to a height", "UNITS", scroll},
     {"timeline.stretch", "Ctrl+T",
      "Simulate the step with something at a factor of its time", "[WHAT FACTOR]",
      stretch},
-    {"timeline.grab", "Ctrl+Shift+X", "Take hold of the edge of a block", "LANE SECONDS", grab},
-    {"timeline.drop", "Ctrl+U", "Let the edge go", "",
+    {"timeline.grab", "", "Take hold of the edge of a block", "LANE SECONDS", grab},
+    {"timeline.drop", "", "Let the edge go", "",
      [](Session& session, const std::string&) {
        session.timeline().grabbed.reset();
        return std::string();

@@ -76,6 +76,10 @@ void Session::put(Plan plan, Change what) {
   refresh_shown();
 }
 
+void Session::on_result(const std::function<void()>& wake) {
+  for (Worker* const each : {&worker_, &background_, &reader_}) each->on_result(wake);
+}
+
 void Session::look_around() {
   state_.neighbours_known = false;
   if (!may_show(Workspace::explore)) return;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,8 @@ class Session {
 
   /// Reads files and makes large ones, beside the worker.
   Worker& reader() { return reader_; }
+  /// Has `wake` called by any of the three when collect() may have something to take over.
+  void on_result(const std::function<void()>& wake);
   /// Waits for the files that are being made, and stops reading others: for the end of a window.
   void finish_files();
 

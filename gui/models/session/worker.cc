@@ -65,6 +65,11 @@ void Worker::finish_one() {
   changed_.wait(lock, [&] { return ended_ || (waiting_.empty() && running_kind_.empty()); });
 }
 
+void Worker::on_result(std::function<void()> wake) {
+  const std::scoped_lock lock(mutex_);
+  wake_ = std::move(wake);
+}
+
 void Worker::hold() {
   const std::scoped_lock lock(mutex_);
   held_ = true;
@@ -78,8 +83,9 @@ void Worker::release() {
 
 void Worker::publish(const Entry& entry, Apply apply) {
   const std::scoped_lock lock(mutex_);
-  if (!entry.stop.stop_requested())
-    done_.push_back({entry.kind, entry.generation, std::move(apply)});
+  if (entry.stop.stop_requested()) return;
+  done_.push_back({entry.kind, entry.generation, std::move(apply)});
+  if (wake_) wake_();
 }
 
 void Worker::run(const std::stop_token& end) {
@@ -105,6 +111,7 @@ void Worker::run(const std::stop_token& end) {
     running_kind_.clear();
     ended_ = true;
     changed_.notify_all();
+    if (wake_) wake_();
   }
 }
 

@@ -46,6 +46,10 @@ class Worker {
   /// Returns when a job has ended since the last collect(); at once where none is left.
   void finish_one();
 
+  /// Has `wake` called, on the worker's thread, when a result waits for collect() and when a job
+  /// has ended. Null: nobody is told.
+  void on_result(std::function<void()> wake);
+
   /// Until release(), jobs that are posted wait: a test decides when work is done.
   void hold();
   void release();
@@ -73,6 +77,7 @@ class Worker {
   std::stop_source running_;                     // of the job that runs
   std::string running_kind_;                     // empty: none runs
   std::uint64_t generations_ = 0;
+  std::function<void()> wake_;
   bool ended_ = false;  // a job has, since the last collect()
   bool held_ = false;
   std::jthread thread_;  // last: it uses the others
