@@ -31,6 +31,10 @@ double no_number(const Row& /*row*/) { return kNone; }
 std::string at_least(const Row& row) { return row.bound ? "≥ " : ""; }
 std::string at_most(const Row& row) { return row.bound ? "≤ " : ""; }
 
+std::string step_text(const Row& row) {
+  return (row.estimated ? "~ " : at_least(row)) + format_seconds(row.step);
+}
+
 /// A column of one field of the layout.
 template <auto kField>
 constexpr PlanColumn field(std::string_view key, std::string_view heading, std::string_view meaning,
@@ -70,8 +74,7 @@ constexpr std::array kColumns = {
                [](const Row& r) { return r.rank == 0 ? kNone : static_cast<double>(r.rank); },
                rank_text},
     PlanColumn{"step", "step", "time of a step, in seconds", "s", ColumnUse::always, false,
-               [](const Row& r) { return r.step.value(); },
-               [](const Row& r) { return at_least(r) + format_seconds(r.step); }},
+               [](const Row& r) { return r.step.value(); }, step_text},
     PlanColumn{kModelStep, "model", "time of a step by the step-time model, in seconds", "s",
                ColumnUse::differing, false, [](const Row& r) { return r.model.value(); },
                [](const Row& r) { return at_least(r) + format_seconds(r.model); }},
@@ -155,6 +158,7 @@ PricedLayout priced(const PlanRow& row, std::size_t rank) {
 
 PricedLayout priced(const PlanRow& row, std::size_t rank, const PlanAnswer& answer) {
   PricedLayout made = priced(row, rank);
+  made.estimated = !row.simulated && !answer.best.empty() && answer.best.front().simulated;
   made.fit = fit_of(row.candidate.cost, answer.usable);
   made.front = std::ranges::any_of(answer.front, [&](const PlanRow& each) {
     return each.cluster == row.cluster && each.engine == row.engine &&

@@ -26,11 +26,12 @@ struct PricedLayout {
   Bytes memory;          // peak of the fullest GPU
   Bytes upper;           // its upper bound
   Fit fit = Fit::fits;
-  bool front = false;  // on the Pareto front of memory and the step-time model
-  Seconds step;        // by which it ranks
-  Seconds model;       // of the step-time model
-  bool bound = false;  // `step` is a lower bound
-  double mfu = 0;      // a share, of `step`, as the next two
+  bool front = false;      // on the Pareto front of memory and the step-time model
+  Seconds step;            // by which it ranks
+  Seconds model;           // of the step-time model
+  bool bound = false;      // `step` is a lower bound
+  bool estimated = false;  // `step` is the step-time model's, beside rows with a simulated one
+  double mfu = 0;          // a share, of `step`, as the next two
   double tokens_per_s = 0;
   double dollars_per_1e9_tokens = 0;  // 0 = no price known
   std::string_view engine;

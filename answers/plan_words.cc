@@ -66,6 +66,9 @@ std::string ranking_words(const PlanAnswer& answer, std::span<const PlanRow> row
   std::string text = answer.best.front().simulated
                          ? "step: simulated time; model: closed-form estimate"
                          : "step: closed-form estimate";
+  const bool estimated =
+      std::ranges::any_of(rows, [](const PlanRow& row) { return !row.simulated.has_value(); });
+  if (answer.best.front().simulated && estimated) text += "; ~: not simulated";
   if (!answer.unsimulated.empty()) text += " (" + answer.unsimulated + ")";
   if (std::ranges::any_of(answer.best, &PlanRow::tied)) {
     const TieBand& band = answer.band;

@@ -30,6 +30,17 @@ std::int64_t layer_passes_of_step(const Plan& plan) {
   return microbatches_of(plan) * static_cast<std::int64_t>(plan.model.layers.size());
 }
 
+std::size_t count_to_simulate(std::span<const Plan> plans) {
+  std::int64_t left = static_cast<std::int64_t>(kSimulated) * kMostLayerPasses;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const std::int64_t passes = layer_passes_of_step(plans[i]);
+    if (i < kSimulated && passes > kMostLayerPasses) return 0;
+    left -= passes;
+    if (left < 0) return i;
+  }
+  return plans.size();
+}
+
 std::vector<Seconds> simulated_steps(std::span<const Plan> plans, int threads) {
   // The longest first, so that no thread begins one when the others are done.
   std::vector<std::size_t> order(plans.size());

@@ -57,8 +57,11 @@ std::string layouts_text(const std::vector<PlanRow>& rows, bool several_engines,
     headings.push_back({std::string(each->heading), each->words ? Align::left : Align::right});
   }
   Table table(std::move(headings));
+  const bool simulated =
+      std::ranges::any_of(rows, [](const PlanRow& row) { return row.simulated.has_value(); });
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const sim::PricedLayout row = sim::priced(rows[i], i + 1);
+    sim::PricedLayout row = sim::priced(rows[i], i + 1);
+    row.estimated = simulated && !rows[i].simulated;
     std::vector<Cell> cells{rank.text(row) + (row.tied ? "" : " ")};
     for (const sim::PlanColumn* each : columns) {
       cells.emplace_back(shown(each->text(row), left), i == 0 ? Tone::strong : Tone::plain);

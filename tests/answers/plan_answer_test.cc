@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "answers/plan_answer.h"
 #include "answers/simulated_steps.h"
@@ -35,6 +37,34 @@ TEST(Planning, GivesTheStepsOfSimulations) {
     EXPECT_EQ(*row.simulated, made.report.step_time);
     EXPECT_NEAR(row.tokens_per_s, 64 * 1024 / made.report.step_time.value(), 1e-6);
   }
+}
+
+// No row among them has a time of another clock: one could then lead a table that is sorted by it.
+TEST(Planning, SimulatesAllRowsThatAreListed) {
+  PlanQuestion q = gpt2_on_a_node();
+  q.top = 24;
+  const PlanAnswer found = *answer(q);
+  ASSERT_EQ(found.best.size(), 24U);
+  for (std::size_t i = 0; i < found.best.size(); ++i) {
+    EXPECT_TRUE(found.best[i].simulated.has_value()) << i;
+    if (i > 0) {
+      EXPECT_GE(found.best[i].step(), found.best[i - 1].step());
+    }
+  }
+}
+
+TEST(Planning, SimulatesAsManyRowsAsTakeNoLongerThanTheFirstMay) {
+  PlanQuestion q = gpt2_on_a_node();
+  PlanRow row;
+  row.cluster = q.clusters.data();
+  row.candidate.layout.dp_shard = 16;
+  q.job.global_batch_size = 16 * 17'000;
+  std::vector<Plan> plans(14, plan_of(q, row));
+  ASSERT_EQ(layer_passes_of_step(plans.front()), 238'000);
+  EXPECT_EQ(count_to_simulate(plans), 10U);
+  EXPECT_EQ(count_to_simulate(std::span(plans).first(4)), 4U);
+  plans[9].job.global_batch_size = 16 * 18'000;
+  EXPECT_EQ(count_to_simulate(plans), 0U);
 }
 
 // A page has the plan's step from the simulation that it shows.

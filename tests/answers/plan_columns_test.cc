@@ -151,5 +151,17 @@ TEST_F(PlanColumns, TellOfOneRowWhatIsNotOne) {
   EXPECT_THAT(told.in_all, IsEmpty());
 }
 
+TEST_F(PlanColumns, MarkEstimatesBesideSimulatedSteps) {
+  PlanAnswer answer;
+  answer.best = {row(4, 2.5), row(2, 2.6)};
+  const auto step = [&](std::size_t i) {
+    return find_plan_column("step")->text(priced(answer.best[i], i + 1, answer));
+  };
+  EXPECT_EQ(step(1), "2.60 s");
+  answer.best.front().simulated = Seconds(2.8);
+  EXPECT_EQ(step(0), "2.80 s");
+  EXPECT_EQ(step(1), "~ 2.60 s");
+}
+
 }  // namespace
 }  // namespace shardwise::sim

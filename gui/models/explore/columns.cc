@@ -46,6 +46,11 @@ constexpr std::array kShown = std::to_array<Shown>({
     {"settings", 180, false},
 });
 
+/// Whether rows with a simulated step lead.
+bool is_ranked_by_simulation(const Answer& answer) {
+  return !answer.ranked.empty() && answer.rows[answer.ranked.front()].simulated.has_value();
+}
+
 /// The text of the memory, without decimals where they tell nothing.
 std::string memory_text(const sim::PricedLayout& row) {
   constexpr double kWhole = 1000;
@@ -88,6 +93,7 @@ sim::PricedLayout priced(const Answer& answer, const LayoutRow& row, std::size_t
   made.step = row.step();
   made.model = row.time;
   made.bound = row.bound;
+  made.estimated = !row.simulated && is_ranked_by_simulation(answer);
   made.mfu = row.mfu;
   made.tokens_per_s = row.tokens_per_s;
   made.dollars_per_1e9_tokens = row.dollars_per_1e9_tokens;
@@ -101,11 +107,6 @@ std::optional<std::size_t> find_column(std::string_view key) {
   const auto found = std::ranges::find(all, key, &Column::key);
   if (found == all.end()) return std::nullopt;
   return static_cast<std::size_t>(found - all.begin());
-}
-
-/// Rows with a simulated step lead.
-bool is_ranked_by_simulation(const Answer& answer) {
-  return !answer.ranked.empty() && answer.rows[answer.ranked.front()].simulated.has_value();
 }
 
 std::vector<std::size_t> telling_columns(const Answer& answer) {
