@@ -8,6 +8,7 @@
 
 #include "answers/simulated_steps.h"
 #include "planner/estimate/loss_rows.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/text/format.h"
 
 namespace shardwise::sim {
@@ -129,7 +130,7 @@ void find_front(const PlanQuestion& q, std::size_t engine, Rates& rates, Found& 
 }
 
 /// Why steps of these rows are not simulated; empty when they may be.
-std::string not_simulated(const PlanQuestion& q, const std::vector<PlanRow*>& rows) {
+std::string not_simulated(const PlanQuestion& q, std::span<PlanRow* const> rows) {
   std::int64_t most = 0;
   for (const PlanRow* row : rows) most = std::max(most, layer_passes_of_step(plan_of(q, *row)));
   if (most <= kMostLayerPasses) return "";
@@ -174,14 +175,19 @@ void rank_simulated(const PlanQuestion& q, PlanAnswer& answer, Rates& rates,
   std::vector<PlanRow>& rows = answer.best;
   rank_by_model(q, rows);
   if (q.simulate) {
-    std::vector<PlanRow*> best;
-    for (std::size_t i = 0; i < std::min(rows.size(), kSimulated); ++i) {
-      if (!rows[i].simulated) best.push_back(&rows[i]);
+    std::vector<PlanRow*> listed;
+    std::vector<Plan> plans;
+    for (std::size_t i = 0; i < std::min(rows.size(), std::max(q.top, kSimulated)); ++i) {
+      listed.push_back(&rows[i]);
+      plans.push_back(plan_of(q, rows[i]));
     }
-    answer.unsimulated = not_simulated(q, best);
+    const std::span<PlanRow*> first = std::span(listed).first(std::min(listed.size(), kSimulated));
+    answer.unsimulated = not_simulated(q, first);
     if (answer.unsimulated.empty()) {
       if (say) say("simulating the best layouts");
-      simulate_rows(q, best, rates);
+      listed.resize(count_to_simulate(plans));
+      std::erase_if(listed, [](const PlanRow* row) { return row->simulated.has_value(); });
+      simulate_rows(q, listed, rates);
     } else {
       for (PlanRow& row : rows) {  // all by the same clock
         row.simulated.reset();
@@ -199,8 +205,26 @@ void rank_simulated(const PlanQuestion& q, PlanAnswer& answer, Rates& rates,
   if (q.objective == Objective::memory) return;
   const double most = value_of(q.objective, rows.front()) * (1 + answer.band.share);
   for (PlanRow& row : rows) {
-    row.tied = &row != &rows.front() && value_of(q.objective, row) <= most;
+    const bool same_clock = row.simulated.has_value() == rows.front().simulated.has_value();
+    row.tied = &row != &rows.front() && same_clock && value_of(q.objective, row) <= most;
   }
+}
+
+/// The fewest H100 on which a layout fits, for a cluster of GPUs that cannot have enough.
+std::optional<Relief> on_h100(SearchRequest request, const SayPlanning& trying) {
+  constexpr const char* kName = "dgx-h100";
+  const ClusterSpec& asked = *request.cluster;
+  if (asked.gpu.vendor == "cpu" || asked.name == kName || !request.locks.empty()) return {};
+  const Result<ClusterSpec> named = find_cluster(kName);
+  if (!named) return {};
+  // Half a node: the first count to be tried is a node.
+  const Result<ClusterSpec> cluster = with_gpus(*named, named->gpus_per_node / 2);
+  if (!cluster) return {};
+  request.cluster = &*cluster;
+  request.most_memory = Bytes(0);
+  std::optional<Relief> found = fewest_gpus(request, trying);
+  if (found) found->text = fmt::format("--cluster {} {}", kName, found->text);
+  return found;
 }
 
 NothingFits nothing_fits(const PlanQuestion& q, const PlanAnswer& answer, std::vector<Found>& found,
@@ -237,6 +261,7 @@ NothingFits nothing_fits(const PlanQuestion& q, const PlanAnswer& answer, std::v
   };
   nothing.way_out = way(cheapest_relief(request, trying));
   nothing.more_gpus = way(fewest_gpus(request, trying));
+  if (!nothing.way_out && !nothing.more_gpus) nothing.more_gpus = way(on_h100(request, trying));
   return nothing;
 }
 

@@ -14,6 +14,7 @@
 #include "cli/completion.h"
 #include "cli/configurations.h"
 #include "cli/memory_limit.h"
+#include "cli/questions.h"
 #include "cli/unknown_words.h"
 #include "planner/command/command_line.h"
 #include "planner/command/command_words.h"
@@ -90,6 +91,11 @@ ExitCode run_command(int argc, const char* const* argv) {
     for (const Candidate& each : candidates(app, {argv + 2, argv + argc})) {
       fmt::print("{}\t{}\n", each.word, each.meaning);
     }
+    return ExitCode::done;
+  }
+
+  if (argc < 2) {
+    fmt::print("{}", questions_text());
     return ExitCode::done;
   }
 

@@ -8,10 +8,12 @@
 #include <string>
 
 #include "answers/asked_plan.h"
+#include "answers/helpful_changes.h"
 #include "answers/plan_answer.h"
 #include "answers/plan_words.h"
 #include "answers/why_not_text.h"
 #include "cli/job_flags.h"
+#include "cli/levers_text.h"
 #include "cli/output_flags.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
@@ -45,6 +47,7 @@ struct PlanFlags {
   std::string output;
   bool pareto = false;
   bool explain = false;
+  bool levers = false;
   ScreenFlags screen;
 };
 
@@ -134,11 +137,19 @@ ExitCode run_plan(const PlanFlags& flags) {
     return ExitCode::done;
   }
   const Plan plan = sim::plan_of(q, answer.best.front());
+  if (!flags.output.empty()) write_file(flags.output, to_json(plan));
+  if (flags.levers) {
+    const std::vector<sim::HelpfulChange> changes =
+        sim::helpful_changes(q, answer, [&](const std::string& what) { progress.say(what); });
+    progress.clear();
+    fmt::print("{}", flags.screen.json ? levers_json(answer, changes)
+                                       : levers_text(q, answer, changes, colour));
+    return ExitCode::done;
+  }
   StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout,
                                flags.explain ? Detail::explained : Detail::numbers);
   report.verdict.usable = answer.usable;
   report.verdict.fit = fit_of(report.verdict, answer.usable);
-  if (!flags.output.empty()) write_file(flags.output, to_json(plan));
   if (flags.screen.json) {
     fmt::print("{}", plan_json(q, answer, &report));
   } else {
@@ -171,6 +182,9 @@ void add_plan(CLI::App& app, Run& run) {
          "Memory a plan may use on each GPU, for example 70GiB");
   option("--why-not", flags->asked.why_not, "FIELD=VALUE,…",
          "Explain why the best layout has other values");
+  verb->add_flag("--levers", flags->levers,
+                 "Say what would help most: faster links, more memory, more GPUs, other engines")
+      ->group("Search");
   add_integer(*verb, "--top", flags->asked.top, 1, 10'000, "Layouts in the table [10]")
       ->group("Search");
   add_integer(*verb, "--threads", flags->asked.threads, 1, 1024, "Threads [all cores]")
@@ -181,7 +195,7 @@ void add_plan(CLI::App& app, Run& run) {
       ->group("Search");
   add_screen_flags(*verb, flags->screen);
   show_first(*verb, {"--model", "--cluster", "--gpus", "--engine", "--sequence-length",
-                     "--global-batch-size", "--lock", "--why-not", "--pareto", "--output", "--long",
+                     "--global-batch-size", "--lock", "--why-not", "--levers", "--output", "--long",
                      "--json"});
   verb->footer(
       "Examples\n"
@@ -190,6 +204,7 @@ void add_plan(CLI::App& app, Run& run) {
       "      --lock pp=1\n"
       "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 \\\n"
       "      --why-not tp=4,pp=2\n"
+      "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --levers\n"
       "\n"
       "Exit codes\n"
       "  0 done   1 nothing fits   2 bad input or use   3 environment failure");

@@ -93,7 +93,9 @@ int run(int argc, const char* const* argv) {
   if (!opening) return refuse(opening.problems());
   const bool window = options.shot.empty() && options.script.empty();
   const bool picture = !window && options.script.empty();
-  Session session(opening->plan, window ? Timing::all : Timing::fitting,
+  // A bound is no answer: what shows rows, or may act on them, waits for every time.
+  const bool rows = !picture || options.workspace == Workspace::explore;
+  Session session(opening->plan, rows ? Timing::all : Timing::fitting,
                   picture ? std::optional(options.workspace) : std::nullopt);
   session.files().keep(inputs_of(options));
   if (!opening->file.empty()) session.files().has_plan(opening->file, opening->plan);

@@ -290,7 +290,8 @@ std::string misfit_of(Ui& ui) {
   const std::size_t row = ui.state.selected;
   if (row >= ui.state.answer.rows.size()) return "";
   std::string said = misfit_text(ui.state.answer.rows[row], ui.state.answer.usable);
-  if (said.empty()) return said;
+  // Where nothing fits the way out stands above the table, and this row's would be another.
+  if (said.empty() || ui.state.answer.counts.fit == 0) return said;
   ui.fix_row = static_cast<std::uint32_t>(row);
   const std::optional<RowFix>& fix = ui.state.exploring.fix;
   if (fix && fix->layout == ui.state.answer.rows[row].layout && !fix->text.empty()) {

@@ -29,8 +29,9 @@ struct RowCost {
   bool bound = false;  // it takes no less than `time`
 };
 
-/// Sorts rows by what is known of them: those that fit, those at risk, the others, each by the
-/// objective. Of equal ones the lower row is first. \param cost_of  of a row, as RowCost
+/// Sorts rows by what is known of them: those that fit and those at risk, each by the objective,
+/// then those that do not fit, the smallest first. Of equal ones the lower row is first.
+/// \param cost_of  of a row, as RowCost
 template <class CostOf>
 void rank_rows(std::vector<std::uint32_t>& rows, Objective objective, CostOf cost_of) {
   if (objective == Objective::memory) {
@@ -42,7 +43,8 @@ void rank_rows(std::vector<std::uint32_t>& rows, Objective objective, CostOf cos
   }
   std::ranges::sort(rows, {}, [&](std::uint32_t row) {
     const RowCost cost = cost_of(row);
-    return std::tuple(cost.fit, cost.time, cost.bound, cost.memory, row);
+    const Bytes over = cost.fit == Fit::does_not_fit ? cost.memory : Bytes(0);
+    return std::tuple(cost.fit, over, cost.time, cost.bound, cost.memory, row);
   });
 }
 

@@ -129,6 +129,18 @@ TEST(PlanWords, SayHowFarFromFittingAndWhatHelps) {
   EXPECT_EQ(way_out_words({}), "no single change makes it fit, nor more GPUs");
 }
 
+// Eight 4090 are all that the cluster has, and 405 B parameters take 6.5 TB in training.
+TEST(PlanWords, NameAnotherClusterWhereThisOneCannotHaveEnough) {
+  AskedPlan asked = llama("llama-3.1-405b", "8");
+  asked.job.cluster = "rtx-4090-x8";
+  asked.job.engine = "fsdp2";
+  const PlanAnswer found = *answer(*read_question(asked));
+  ASSERT_TRUE(found.nothing.more_gpus.has_value());
+  const std::string words = way_out_words(found.nothing);
+  EXPECT_THAT(words, HasSubstr("--cluster dgx-h100 --gpus "));
+  EXPECT_GE(found.nothing.more_gpus->relief.gpus, 6'500 / 80);
+}
+
 TEST(PlanWords, SayWhatWasAskedAndByWhatRowsRank) {
   AskedPlan asked = llama("llama-3.1-8b", "8");
   asked.job.engine = "fsdp2";

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/questions.h"
 #include "planner/command/command_words.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/text/flag_names.h"
@@ -74,6 +75,21 @@ TEST(Command, HelpShowsTheFlagsPeopleUseAndHelpAllTheRest) {
     for (const char* group : {"\nJob:\n", "\nKernels and numbers:\n", "\nExperts:\n"}) {
       EXPECT_THAT(all, HasSubstr(group)) << verb;
     }
+  }
+}
+
+// Who types nothing else wants to know what there is to ask.
+TEST(Command, AloneListsItsQuestions) {
+  const Outcome outcome = shardwise({});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, IsEmpty());
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), kHelpWidth);
+  const std::vector<std::string> verbs = names_of_verbs();
+  for (const Question& each : kQuestions) {
+    EXPECT_THAT(outcome.out, HasSubstr(std::string(each.text)));
+    const std::string verb(each.verb.substr(0, each.verb.find(' ')));
+    EXPECT_TRUE(verb == "view" || std::ranges::find(verbs, verb) != verbs.end()) << verb;
   }
 }
 

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "answers/plan_answer.h"
+#include "planner/spec/text/units.h"
+
+namespace shardwise::sim {
+
+/// One change of a question or of its best layout, and what the best layout with it is.
+struct HelpfulChange {
+  std::string text;        // "infiniband x 2: 800 GB/s", "128 GPUs", "engine fsdp2"
+  std::string flags;       // what asks it: "--gpus 128", "--recompute=full"; empty where none does
+  Seconds step;            // of the changed question's best layout, for the same batch
+  bool estimated = false;  // `step` is scaled by the step-time model, the question's is simulated
+  Bytes memory;            // of its fullest GPU
+  double faster = 0;       // a share of the step that it saves; below zero it takes longer
+  double dollars_per_1e9_tokens = 0;  // 0 = no price known
+};
+
+/// A change that saves less than this share of a step is named, and nothing else is said of it.
+inline constexpr double kLeastHelp = 0.005;
+
+/// What would help most: links twice as fast, 16 GiB more on each GPU, twice the GPUs, other
+/// engines, and single changes of the best layout that the search had not in its space. Each but
+/// the last is a question of its own with the engine that leads; all else stays. The most helpful
+/// first. \param say  told before each question \pre `answer` has a best row
+std::vector<HelpfulChange> helpful_changes(const PlanQuestion& question, const PlanAnswer& answer,
+                                           const SayPlanning& say = {});
+
+}  // namespace shardwise::sim
