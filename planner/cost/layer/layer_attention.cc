@@ -63,7 +63,7 @@ void LayerPricer::fused_attention(const AttentionWork& work, PassTime& forward, 
   forward.attention += once * slow.forward;
   backward.attention += back * slow.backward;
   for (const Pass pass : {Pass::forward, Pass::backward}) {
-    if (items_ == nullptr) break;
+    if (!notes_.lists_items()) break;
     KernelWork kernel;
     kernel.kind = KernelKind::attention;
     kernel.gemm.dtype = dtype;
@@ -72,7 +72,7 @@ void LayerPricer::fused_attention(const AttentionWork& work, PassTime& forward, 
     kernel.times = times;
     kernel.launches = (pass == Pass::forward ? 1 : 3) * times;
     kernel.name = name;
-    note(pass, std::move(kernel));
+    notes_.add(pass, std::move(kernel));
   }
   forward.flops += attention_flops(work, Pass::forward);
   backward.flops += attention_flops(work, Pass::backward);

@@ -49,9 +49,9 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
     const Seconds time =
         groups > 1 ? grouped_gemm_time(gpu, dtype, groups, static_cast<double>(a), b, c, output)
                    : gemm_time(gpu, dtype, a, b, c, output);
-    if (gemms_ != nullptr) {
-      gemms_->push_back({layer_.name, std::string(name), direction, dtype, groups, a, b, c, time,
-                         gemm_basis(gpu, dtype, groups, a, b, c, output)});
+    if (notes_.lists_gemms()) {
+      notes_.add({layer_.name, std::string(name), direction, dtype, groups, a, b, c, time,
+                  gemm_basis(gpu, dtype, groups, a, b, c, output)});
     }
     return time * pieces;
   };
@@ -73,16 +73,16 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
     kernel.name = std::string(name).append(direction);
     return kernel;
   };
-  if (items_ != nullptr) {
+  if (notes_.lists_items()) {
     // Backward runs these in the opposite order: the input gradient first.
-    if (!late_) p.forward_at = noted();
-    note(Pass::forward, product_of(dtype, GemmOutput::written, rows, n, k, ""));
+    if (!notes_.late()) p.forward_at = notes_.noted();
+    notes_.add(Pass::forward, product_of(dtype, GemmOutput::written, rows, n, k, ""));
     if (trains) {
-      p.weight_at = noted();
-      note(Pass::backward, product_of(weight_dtype, gradient, n, k, rows, ".weight"), true);
+      p.weight_at = notes_.noted();
+      notes_.add(Pass::backward, product_of(weight_dtype, gradient, n, k, rows, ".weight"), true);
     }
-    p.input_at = noted();
-    note(Pass::backward, product_of(dtype, GemmOutput::written, rows, k, n, ".input"));
+    p.input_at = notes_.noted();
+    notes_.add(Pass::backward, product_of(dtype, GemmOutput::written, rows, k, n, ".input"));
   }
   if (sizes_.tp_overlap == TpOverlap::pipelined && layout_.tp > 1 && groups == 1) {
     const std::int64_t piece = ceil_div(rows, layout_.tp);
@@ -101,14 +101,14 @@ Seconds LayerPricer::moved(Pass pass, MoveKind kind, double bytes, int kernels,
   const int parts = std::max(1, kernels);
   const Bytes each(static_cast<std::int64_t>(bytes / parts));
   const DType dtype = wide_dtype(job_.precision);
-  if (items_ != nullptr) {
+  if (notes_.lists_items()) {
     KernelWork kernel;
     kernel.move = kind;
     kernel.gemm.dtype = dtype;
     kernel.bytes = static_cast<double>(each.value());
     kernel.times = parts * times;
     kernel.launches = kernels * times;
-    note(pass, std::move(kernel));
+    notes_.add(pass, std::move(kernel));
   }
   return memory_bound_time(cluster_.gpu, each, kind, pass, dtype) * static_cast<double>(parts);
 }
@@ -127,13 +127,11 @@ Seconds LayerPricer::charge(Pass pass, CollectiveKind kind, double bytes, GroupK
   const GroupShape& shape = node ? node_of(whole) : whole;
   const Seconds time = collective(kind, bytes, shape);
   if (time == Seconds(0)) return time;
-  const double times = placing.times * (pass == Pass::forward ? 1 + again_ : 1);
-  traffic_ += times * tier_traffic(cluster_, kind, std::floor(bytes), shape);
-  if (items_ == nullptr) return time;
+  notes_.add_traffic(pass, placing.times, tier_traffic(cluster_, kind, std::floor(bytes), shape));
+  if (!notes_.lists_items()) return time;
   LayerItem item;
   item.pass = pass;
   item.moves = true;
-  item.again = pass == Pass::forward ? again_ : 0;
   item.beside = placing.beside;
   item.collective.kind = kind;
   item.collective.group = group;
@@ -141,16 +139,21 @@ Seconds LayerPricer::charge(Pass pass, CollectiveKind kind, double bytes, GroupK
   item.collective.dtype = wide_dtype(job_.precision);
   item.collective.bytes = static_cast<std::int64_t>(bytes);
   item.collective.times = placing.times;
-  const std::size_t at = std::min(placing.at, items_->size());
-  items_->insert(items_->begin() + static_cast<std::ptrdiff_t>(at), std::move(item));
+  notes_.add(std::move(item), placing.at);
   return time;
 }
 
-void LayerPricer::note(Pass pass, KernelWork kernel, bool weight) const {
+void LayerNotes::add(LayerItem collective, std::size_t at) {
+  collective.again = again(collective.pass);
+  const std::size_t place = std::min(at, items_->size());
+  items_->insert(items_->begin() + static_cast<std::ptrdiff_t>(place), std::move(collective));
+}
+
+void LayerNotes::add(Pass pass, KernelWork kernel, bool weight) {
   kernel.pass = pass;
   LayerItem item;
   item.pass = pass;
-  item.again = pass == Pass::forward ? again_ : 0;
+  item.again = again(pass);
   item.weight = weight;
   item.kernel = std::move(kernel);
   if (late_ && pass == Pass::forward) {
@@ -162,7 +165,7 @@ void LayerPricer::note(Pass pass, KernelWork kernel, bool weight) const {
   }
 }
 
-void LayerPricer::note_late() const {
+void LayerNotes::add_late() {
   // Backward runs its items from the last to the first.
   for (auto item = kept_.rbegin(); item != kept_.rend(); ++item) items_->push_back(*item);
   kept_.clear();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/cost/collectives/collective.h"
@@ -56,19 +57,63 @@ constexpr DType wide_dtype(DType precision) {
   return bits_of(precision) <= 8 ? DType::bf16 : precision;
 }
 
-/// The prices that the operations of a layer are summed from.
+/// Products, kernels and collectives of a layer, noted in the order in which they run.
+class LayerNotes {
+ public:
+  /// \param gemms, items  null: these are not listed
+  LayerNotes(std::vector<GemmUse>* gemms, std::vector<LayerItem>* items)
+      : gemms_(gemms), items_(items) {}
+
+  bool lists_gemms() const { return gemms_ != nullptr; }
+  bool lists_items() const { return items_ != nullptr; }
+  /// Items noted so far.
+  std::size_t noted() const { return items_ == nullptr ? 0 : items_->size(); }
+  /// Sum of what all collectives send, and again what runs again.
+  const TierTraffic& traffic() const { return traffic_; }
+  /// Whether kernels of the forward pass begin the backward pass.
+  bool late() const { return late_; }
+
+  /// How often what is noted from now on runs again before backward.
+  void set_again(double share) { again_ = share; }
+  /// From now on what is noted of the forward pass begins the backward pass: it is kept until the
+  /// end of the layer.
+  void set_late(bool late) { late_ = late; }
+
+  /// \pre lists_gemms()
+  void add(GemmUse product) { gemms_->push_back(std::move(product)); }
+  /// \pre lists_items()
+  void add(Pass pass, KernelWork kernel, bool weight = false);
+  /// \param at  the item before which it is \pre lists_items()
+  void add(LayerItem collective, std::size_t at);
+  /// What `times` collectives of a pass send.
+  void add_traffic(Pass pass, double times, const TierTraffic& once) {
+    traffic_ += times * (1 + again(pass)) * once;
+  }
+  /// Notes what was kept.
+  void add_late();
+
+ private:
+  double again(Pass pass) const { return pass == Pass::forward ? again_ : 0; }
+
+  std::vector<GemmUse>* gemms_;
+  std::vector<LayerItem>* items_;
+  double again_ = 0;
+  bool late_ = false;
+  TierTraffic traffic_;
+  std::vector<LayerItem> kept_;
+};
+
+/// Prices that the operations of a layer are summed from. What is priced is noted.
 class LayerPricer {
  public:
   LayerPricer(const LayerSpec& layer, const JobSpec& job, const ClusterSpec& cluster,
-              const Layout& layout, const LayerSizes& sizes, std::vector<GemmUse>* gemms,
-              std::vector<LayerItem>* items)
+              const Layout& layout, const LayerSizes& sizes, LayerNotes& notes)
       : layer_(layer),
         job_(job),
         cluster_(cluster),
         layout_(layout),
         sizes_(sizes),
-        gemms_(gemms),
-        items_(items) {}
+        notes_(notes) {}
 
   /// \param groups  products of this shape in one kernel; `m` is then of one of them
   /// \param gradient  where the weight gradient goes
@@ -97,18 +142,6 @@ class LayerPricer {
   }
   Seconds charge(Pass pass, CollectiveKind kind, double bytes, GroupKind group,
                  const Placing& placing, bool node = false) const;
-  /// What all collectives charged so far send, and again what runs again.
-  const TierTraffic& traffic() const { return traffic_; }
-  /// Items noted so far.
-  std::size_t noted() const { return items_ == nullptr ? 0 : items_->size(); }
-  /// How often what is noted from now on runs again before backward.
-  void set_again(double share) const { again_ = share; }
-  /// From now on what is noted of the forward pass begins the backward pass: it is kept until the
-  /// end of the layer.
-  void set_late(bool late) const { late_ = late; }
-  /// Notes what was kept.
-  void note_late() const;
-
   /// Core attention of one micro-batch with what context parallelism adds.
   void attention(const OperationSpec& op, PassTime& forward, PassTime& backward) const;
 
@@ -116,11 +149,11 @@ class LayerPricer {
   DType weight_dtype(const OperationSpec& op) const;
 
   const LayerSizes& sizes() const { return sizes_; }
+  LayerNotes& notes() const { return notes_; }
 
  private:
   void fused_attention(const AttentionWork& work, PassTime& forward, PassTime& backward,
                        double times = 1, std::string_view name = "attention") const;
-  void note(Pass pass, KernelWork kernel, bool weight = false) const;
   void materialised_attention(const OperationSpec& op, const AttentionWork& work, PassTime& forward,
                               PassTime& backward) const;
   void ring_attention(const AttentionWork& work, double key_value_bytes, PassTime& forward,
@@ -131,12 +164,7 @@ class LayerPricer {
   const ClusterSpec& cluster_;
   const Layout& layout_;
   const LayerSizes& sizes_;
-  std::vector<GemmUse>* gemms_;
-  std::vector<LayerItem>* items_;
-  mutable double again_ = 0;  // part of what is noted, not of any price
-  mutable bool late_ = false;
-  mutable TierTraffic traffic_;
-  mutable std::vector<LayerItem> kept_;
+  LayerNotes& notes_;
 };
 
 }  // namespace shardwise

@@ -53,8 +53,8 @@ class LayerWalk {
     region_.close();
     narrow_what_is_saved();
     time_.backward.memory_bound += gradients_.moved(pricer_);
-    pricer_.note_late();
-    time_.traffic = pricer_.traffic();
+    pricer_.notes().add_late();
+    time_.traffic = pricer_.notes().traffic();
     return time_;
   }
 
@@ -64,8 +64,8 @@ class LayerWalk {
     const OperationSpec& op = layer_.operations[i];
     const PassTime before = time_.forward;
     const double share = needed ? recomputed_share(op) : 0;
-    pricer_.set_again(share);
-    pricer_.set_late(in_backward(op));
+    pricer_.notes().set_again(share);
+    pricer_.notes().set_late(in_backward(op));
     std::size_t next = i + 1;
     if (op.kind == OpKind::gemm) {
       next = gemm(i);
@@ -76,7 +76,7 @@ class LayerWalk {
     } else {
       pointwise(op);
     }
-    pricer_.set_again(0);
+    pricer_.notes().set_again(0);
     if (share > 0) {
       PassTime added = time_.forward;
       added += -1.0 * before;
@@ -340,7 +340,8 @@ LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSp
                      std::vector<LayerItem>* items) {
   const LayerSizes sizes = layer_sizes(model, job, engine, cluster, layout);
   const EngineLayer own(layer, engine);
-  const LayerPricer pricer(*own, job, cluster, layout, sizes, gemms, items);
+  LayerNotes notes(gemms, items);
+  const LayerPricer pricer(*own, job, cluster, layout, sizes, notes);
   LayerTime time = LayerWalk(model, *own, job, engine, layout, pricer, microbatches_a_sum).run();
   const auto products =
       static_cast<double>(std::ranges::count(own->operations, OpKind::gemm, &OperationSpec::kind));

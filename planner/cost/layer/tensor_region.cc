@@ -138,7 +138,7 @@ void TensorRegion::enter(std::int64_t k) {
   close();
   inside_ = true;
   entered_ = k;
-  entered_at_ = pricer_.noted();
+  entered_at_ = pricer_.notes().noted();
   products_.clear();
 }
 
@@ -172,12 +172,12 @@ void TensorRegion::close() {
 }
 
 void TensorRegion::leave(Product product, std::int64_t width) {
-  const std::size_t before = pricer_.noted();
+  const std::size_t before = pricer_.notes().noted();
   close();
   if (layout_.tp == 1) return;
   // What was noted of the region stands before the product.
   for (std::size_t* at : {&product.forward_at, &product.input_at}) {
-    if (*at != kLast) *at += pricer_.noted() - before;
+    if (*at != kLast) *at += pricer_.notes().noted() - before;
   }
   const double bytes = bytes_of(width);
   const Shelter forward = {{{product.forward_at, product.forward}}, kLast};
