@@ -102,6 +102,23 @@ OpKernel ProgramBinder::all_to_all(const ProgramOp& op) {
   };
 }
 
+/// Of the two that it is between the sender is rank 0.
+OpKernel ProgramBinder::message(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  const bool sends = op.stream == Stream::send;
+  SHARDWISE_CHECK(operands.size() == 1, name_of(program_, op));
+  return [this, operands, sends, pair = group_of(op)](DeviceStream& stream) {
+    Message message;
+    message.peer = sends ? 1 : 0;
+    if (sends) {
+      message.sent = numbers(operands[0]);
+    } else {
+      message.received = numbers(operands[0]);
+    }
+    pair->send_receive({&message, 1}, stream);
+  };
+}
+
 /// What an all-to-all brought is summed in fp32, in the order of ranks, and rounded once, when it
 /// becomes the shard or joins it.
 OpKernel ProgramBinder::sum(const ProgramOp& op) {

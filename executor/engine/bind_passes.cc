@@ -26,6 +26,20 @@ void ProgramBinder::cast_weights(Operands operands, DeviceStream& stream) const 
   }
 }
 
+/// A message that is handed is read before the stream is there.
+ProgramBinder::Streams ProgramBinder::streams_of(Operands operands) {
+  std::vector<const Operand*> found;
+  for (const Operand& operand : operands) {
+    if (operand.part == OperandPart::stream) found.push_back(&operand);
+  }
+  Streams streams;
+  std::size_t own = 0;
+  if (found.size() > 1 && found[0]->access == Access::input) streams.received = found[own++];
+  if (own < found.size()) streams.own = found[own];
+  if (own + 1 < found.size()) streams.sent = found[own + 1];
+  return streams;
+}
+
 std::vector<const std::byte*> ProgramBinder::weights(Operands operands) const {
   std::vector<const std::byte*> tensors;
   for (const TensorView& tensor : all(operands, OperandPart::parameter))
@@ -37,24 +51,28 @@ OpKernel ProgramBinder::forward(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
   const auto tables_of = std::ranges::find(operands, OperandPart::tables, &Operand::part);
   const bool fills = tables_of != operands.end() && tables_of->writes();
-  return [this, operands, fills, &layer = layer_of(op)](DeviceStream& stream) {
+  const Streams streams = streams_of(operands);
+  return [this, operands, fills, streams, &layer = layer_of(op)](DeviceStream& stream) {
     if (fills) parts_.fill_tables(at(operands, OperandPart::tables), {compute(), stream});
     cast_weights(operands, stream);
+    copy_stream(streams.received, streams.own, stream);
     const std::vector<const std::byte*> tensors = weights(operands);
     ForwardPass pass;
     pass.weights = tensors;
-    pass.stream = at(operands, OperandPart::stream);
+    pass.stream = numbers(*streams.own).data;
     pass.inputs = step_at<std::int64_t>(operands, OperandPart::inputs);
     pass.saved = at(operands, OperandPart::saved);
     pass.workspace = at(operands, OperandPart::layer_workspace);
     pass.tables = at(operands, OperandPart::tables);
     layer.forward(pass, {compute(), stream});
+    copy_stream(streams.own, streams.sent, stream);
   };
 }
 
 BackwardPass ProgramBinder::backward_pass(Operands operands) const {
   BackwardPass pass;
-  pass.stream = at(operands, OperandPart::stream);
+  const Streams streams = streams_of(operands);
+  if (streams.own != nullptr) pass.stream = numbers(*streams.own).data;
   pass.saved = at(operands, OperandPart::saved);
   pass.workspace = at(operands, OperandPart::layer_workspace);
   pass.tables = at(operands, OperandPart::tables);
@@ -74,11 +92,13 @@ OpKernel ProgramBinder::recompute(const ProgramOp& op) {
 
 OpKernel ProgramBinder::backward(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
-  return [this, operands, &layer = layer_of(op)](DeviceStream& stream) {
+  const Streams streams = streams_of(operands);
+  return [this, operands, streams, &layer = layer_of(op)](DeviceStream& stream) {
     for (const TensorView& fresh : all(operands, OperandPart::fresh_gradients)) {
       compute().clear(fresh, stream);
     }
     cast_weights(operands, stream);
+    copy_stream(streams.received, streams.own, stream);
     const std::vector<const std::byte*> tensors = weights(operands);
     std::vector<std::byte*> gradients;
     for (const TensorView& tensor : all(operands, OperandPart::parameter_gradient)) {
@@ -102,6 +122,7 @@ OpKernel ProgramBinder::backward(const ProgramOp& op) {
         compute().cast(sum, made, stream);
       }
     }
+    copy_stream(streams.own, streams.sent, stream);
   };
 }
 

@@ -31,6 +31,14 @@ OpKernel ProgramBinder::scale_gradients(const ProgramOp& op) {
   };
 }
 
+/// A table that embedding and head have on two stages: both get the sum of what they made.
+OpKernel ProgramBinder::sum_table(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  return [this, operands, group = group_of(op)](DeviceStream& stream) {
+    group->all_reduce(numbers(operands[0]), stream);
+  };
+}
+
 std::vector<ConstTensorView> ProgramBinder::gradients(Operands operands) const {
   const std::vector<TensorView> found = all(operands, OperandPart::gradients);
   return {found.begin(), found.end()};

@@ -1,5 +1,6 @@
 #include "executor/engine/communicator_table.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 
@@ -22,21 +23,43 @@ CommunicatorTable::CommunicatorTable(std::span<const StepProgram> programs, cons
     for (const StageProgram& stage : program.stages) {
       for (const ProgramOp& op : stage.operations) {
         for (const CollectiveWork& work : collectives_of(stage, op)) {
-          keys.emplace(op.stream, work.group);
+          keys.insert(key_of(stage, op, work));
         }
       }
     }
   }
   for (const Key& key : keys) {
-    communicators_[key] =
-        world.communicator(group_ranks(layout, key.second, world.rank()), key.first);
+    communicators_[key] = world.communicator(ranks_of(key, layout, world.rank()), key.stream);
   }
 }
 
 Communicator& CommunicatorTable::of(const StageProgram& program, const ProgramOp& op) const {
   const std::vector<CollectiveWork>& work = collectives_of(program, op);
   SHARDWISE_CHECK(work.size() == 1, name_of(program, op));
-  return *communicators_.at({op.stream, work.front().group});
+  return *communicators_.at(key_of(program, op, work.front()));
+}
+
+CommunicatorTable::Key CommunicatorTable::key_of(const StageProgram& program, const ProgramOp& op,
+                                                 const CollectiveWork& work) {
+  if (op.message < 0) return {op.stream, work.group, work.ends, -1, -1};
+  const bool sends = op.stream == Stream::send;
+  return {Stream::send, work.group, false, sends ? program.stage : op.peer,
+          sends ? op.peer : program.stage};
+}
+
+std::vector<std::int64_t> CommunicatorTable::ranks_of(const Key& key, const Layout& layout,
+                                                      std::int64_t rank) {
+  const std::vector<std::int64_t> group = group_ranks(layout, key.group, rank);
+  const auto own = std::ranges::find(group, rank) - group.begin();
+  const auto at = [&](std::int64_t stage) { return group[static_cast<std::size_t>(stage)]; };
+  if (key.from >= 0) {
+    if (own != key.from && own != key.to) return {rank};
+    return {at(key.from), at(key.to)};
+  }
+  if (!key.ends) return group;
+  const std::int64_t mirror = std::ssize(group) - 1 - own;
+  if (mirror == own) return {rank};
+  return {at(std::min(own, mirror)), at(std::max(own, mirror))};
 }
 
 }  // namespace shardwise::exec

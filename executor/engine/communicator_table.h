@@ -1,9 +1,10 @@
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "executor/comm/world.h"
@@ -14,17 +15,32 @@
 namespace shardwise::exec {
 
 /// The communicators of a rank's programs, one for each stream and kind of group whose ranks it has
-/// operations with. All are made up front: on some back ends that is a collective of the whole job,
-/// so every rank makes the same ones in the same order, whichever stage it runs.
+/// operations with, and for messages one for each way between two stages: what one of them sends on
+/// a stream the other receives on another. All are made up front: on some back ends that is a
+/// collective of the whole job, so every rank makes the same ones in the same order, whichever
+/// stage it runs. Who takes no part in one makes one of its own.
 class CommunicatorTable {
  public:
   /// \param programs  of the job: all stages, all kinds of steps
   CommunicatorTable(std::span<const StepProgram> programs, const Layout& layout, World& world);
-  /// \pre the operation is one of a program's and communicates in one collective
+  /// Of a message the sender is rank 0 and the receiver rank 1. \pre the operation is one of a
+  /// program's and communicates in one collective
   Communicator& of(const StageProgram& program, const ProgramOp& op) const;
 
  private:
-  using Key = std::pair<Stream, GroupKind>;
+  struct Key {
+    Stream stream = Stream::send;
+    GroupKind group = GroupKind::pp;
+    bool ends = false;       // CollectiveWork::ends
+    std::int32_t from = -1;  // of a message: the stage that sends it …
+    std::int32_t to = -1;    // … and the one that it goes to
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  static Key key_of(const StageProgram& program, const ProgramOp& op, const CollectiveWork& work);
+  /// The ranks that share a communicator with `rank`, in its order.
+  static std::vector<std::int64_t> ranks_of(const Key& key, const Layout& layout,
+                                            std::int64_t rank);
+
   std::map<Key, std::unique_ptr<Communicator>> communicators_;
 };
 

@@ -14,10 +14,11 @@ namespace shardwise::exec {
 /// not known.
 std::string this_clock();
 
-/// Puts into `met` of each collective of a step when the last rank of its group had come: until
-/// then a rank waits, from then on bytes move. All ranks of `everyone` call together, each with its
-/// own spans of the same program. Where ranks are on machines of different clocks nothing is known
-/// of one another's and spans stay as they are.
+/// Puts into `met` of each collective of a step when the last rank of its group had come, and of
+/// each message when the second of the two had: until then a rank waits, from then on bytes move.
+/// All ranks of `everyone` call together, each with its own spans of its stage's program. Where
+/// ranks are on machines of different clocks nothing is known of one another's and spans stay as
+/// they are.
 void find_meetings(const StageProgram& program, const Layout& layout, ControlGroup& everyone,
                    std::span<OpSpan> spans);
 

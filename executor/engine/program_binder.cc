@@ -47,7 +47,13 @@ ProgramBinder::Maker ProgramBinder::maker_of(const StageProgram& program, const 
     case OpRole::finalize:
       if (op.part == FinalizePart::kTokens) return &ProgramBinder::count_tokens;
       if (op.part == FinalizePart::kScale) return &ProgramBinder::scale_gradients;
+      if (op.part == FinalizePart::kTiedEmbedding) return &ProgramBinder::sum_table;
       return nullptr;
+    case OpRole::send_forward:
+    case OpRole::receive_forward:
+    case OpRole::send_backward:
+    case OpRole::receive_backward:
+      return &ProgramBinder::message;
     case OpRole::gradient_norm:
       return &ProgramBinder::gradient_norm;
     case OpRole::optimizer:

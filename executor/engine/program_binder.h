@@ -74,9 +74,11 @@ class ProgramBinder {
   OpKernel all_reduce(const ProgramOp& op);
   OpKernel all_to_all(const ProgramOp& op);
   OpKernel sum(const ProgramOp& op);
+  OpKernel message(const ProgramOp& op);
   // bind_step.cc
   OpKernel count_tokens(const ProgramOp& op);
   OpKernel scale_gradients(const ProgramOp& op);
+  OpKernel sum_table(const ProgramOp& op);
   OpKernel gradient_norm(const ProgramOp& op);
   OpKernel optimizer(const ProgramOp& op);
 
@@ -96,6 +98,16 @@ class ProgramBinder {
     return {numbers(found).data, numbers(found).bytes()};
   }
   void cast_weights(Operands operands, DeviceStream& stream) const;
+  /// What the layers of a pass work on, and the messages that it begins and ends as.
+  struct Streams {
+    const Operand* received = nullptr;
+    const Operand* own = nullptr;
+    const Operand* sent = nullptr;
+  };
+  static Streams streams_of(Operands operands);
+  void copy_stream(const Operand* from, const Operand* to, DeviceStream& stream) const {
+    if (from != nullptr && to != nullptr) compute().cast(numbers(*to), numbers(*from), stream);
+  }
   std::vector<const std::byte*> weights(Operands operands) const;
   BackwardPass backward_pass(Operands operands) const;
   std::vector<ConstTensorView> gradients(Operands operands) const;

@@ -6,19 +6,29 @@
 #include "planner/spec/plan/mesh.h"
 
 namespace shardwise::exec {
+namespace {
 
-DataParallelPlace place_of(const Layout& layout, std::int64_t rank, std::int64_t ranks) {
+int place_in(const std::vector<std::int64_t>& group, std::int64_t rank) {
+  return static_cast<int>(std::ranges::find(group, rank) - group.begin());
+}
+
+}  // namespace
+
+DataParallelPlace place_of(const Layout& layout, std::int64_t rank) {
   const auto find = [&](GroupKind kind, std::int64_t& size, int& own) {
     const std::vector<std::int64_t> group = group_ranks(layout, kind, rank);
     size = std::ssize(group);
-    own = static_cast<int>(std::ranges::find(group, rank) - group.begin());
+    own = place_in(group, rank);
   };
   DataParallelPlace place;
   find(GroupKind::dp_shard_cp, place.shard_ranks, place.shard_rank);
   find(GroupKind::dp_replicate, place.replicas, place.replica);
-  place.world = ranks;
-  place.world_rank = static_cast<int>(rank);
+  find(GroupKind::stage, place.stage_ranks, place.stage_rank);
   return place;
+}
+
+std::int32_t stage_of(const Layout& layout, std::int64_t rank) {
+  return place_in(group_ranks(layout, GroupKind::pp, rank), rank);
 }
 
 }  // namespace shardwise::exec

@@ -7,7 +7,10 @@
 
 namespace shardwise::exec {
 
-/// Where a rank of a job stands in the data-parallel axes of its layout. \param ranks  of the job
-DataParallelPlace place_of(const Layout& layout, std::int64_t rank, std::int64_t ranks);
+/// Where a rank of a job stands in the data-parallel axes of its layout.
+DataParallelPlace place_of(const Layout& layout, std::int64_t rank);
+
+/// Its pipeline stage.
+std::int32_t stage_of(const Layout& layout, std::int64_t rank);
 
 }  // namespace shardwise::exec

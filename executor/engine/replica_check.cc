@@ -87,12 +87,14 @@ ReplicaCheck::ReplicaCheck(Trainer& trainer, const Layout& layout, World& world,
       gathers_later_(gathers_later(trainer.program(1))) {
   std::vector<DataParallelPlace> places;
   for (int rank = 0; rank < world.size(); ++rank) {
-    places.push_back(place_of(layout, rank, world.size()));
+    places.push_back(place_of(layout, rank));
   }
   const Placement kept = trainer.state().placement().parameters;
-  std::map<int, std::vector<std::int64_t>> sets;
-  for (const DataParallelPlace& place : places) {
-    sets[kept == Placement::replicate ? 0 : place.shard_rank].push_back(place.world_rank);
+  std::map<std::pair<std::int32_t, int>, std::vector<std::int64_t>> sets;  // by stage and shard
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const DataParallelPlace& place = places[static_cast<std::size_t>(rank)];
+    const int shard = kept == Placement::replicate ? 0 : place.shard_rank;
+    sets[{stage_of(layout, rank), shard}].push_back(rank);
   }
   for (auto& set : sets) {
     if (std::ranges::find(set.second, std::int64_t{rank_}) != set.second.end()) {

@@ -56,10 +56,15 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
       abort_(abort),
       options_(options),
       context_(lowering_context(plan, Granularity::layer, false)),
-      units_(state_units(context_, 0)),
+      stage_(stage_of(plan.layout, world.rank())),
+      units_(state_units(context_, stage_)),
       scalars_(step_block_shape(plan.layout, context_.num_microbatches, plan.job.sequence_length,
                                 plan.job.calculate_per_token_loss)) {
-  const DataParallelPlace place = place_of(plan.layout, world.rank(), world.size());
+  const DataParallelPlace place = place_of(plan.layout, world.rank());
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const auto stage = static_cast<std::size_t>(stage_of(plan.layout, rank));
+    if (context_.stages[stage].has_head) heads_.push_back(static_cast<std::size_t>(rank));
+  }
   parts_.context = &context_;
   for (const LayerSpec& kind : plan.model.kinds) parts_.layers.push_back(kernels.make(kind));
   parts_.fill_tables = kernels.fill_tables;
@@ -68,13 +73,14 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
   parts_.tensors = device.world(world, *parts_.compute, abort);
   World& moves = parts_.tensors ? *parts_.tensors : world;
   for (const StepKind step : {StepKind::first, StepKind::steady}) {
-    programs_.push_back(lower_to_run(plan, step, place, rooms, moves.traits().adds_into_shard));
+    programs_.push_back(
+        lower_to_run(plan, step, place, rooms, moves.traits().adds_into_shard, stage_));
   }
   SHARDWISE_CHECK(program(0).units == program(1).units, "states lie where they lay");
   parts_.state = std::make_unique<RankState>(units_, context_.placement, state_types(context_),
                                              place, program(0).units);
   if (parts_.tensors && world.rank() == 0) require_end(plan, programs_);
-  parts_.communicators = std::make_unique<CommunicatorTable>(programs_, plan.layout, moves);
+  parts_.communicators = std::make_unique<CommunicatorTable>(programs_of_job(), plan.layout, moves);
   parts_.arena = &arena;
   parts_.clip_norm = options.optimizer.clip_norm;
   SHARDWISE_CHECK(parts_.compute->squares_bytes() == kSquaresBytes, "squares have their room");
@@ -97,6 +103,20 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
 }
 
 Trainer::~Trainer() = default;
+
+StageProgram Trainer::program_of(std::int64_t rank, std::size_t number) const {
+  const StepKind step = number == 0 ? StepKind::first : StepKind::steady;
+  return lower_to_run(plan_, step, place_of(plan_.layout, rank), rooms_of(parts_.layers),
+                      traits().adds_into_shard, stage_of(plan_.layout, rank))
+      .stages.front();
+}
+
+/// Of one stage its own are all there are.
+std::vector<StepProgram> Trainer::programs_of_job() const {
+  if (plan_.layout.pp == 1) return programs_;
+  return {lower(plan_, Granularity::layer, StepKind::first),
+          lower(plan_, Granularity::layer, StepKind::steady)};
+}
 
 void Trainer::initialise() {
   // Outputs of blocks join the stream twice a block. Source: Radford et al., "Language models are
@@ -179,7 +199,7 @@ void Trainer::fail_if_wrong(std::size_t program_number) {
        what_is_wrong(found, step_));
 }
 
-/// Sums of all micro-batches, in the order of the step.
+/// Sums of all micro-batches, in the order of the step: those of the ranks that have a head.
 double Trainer::mean_loss() {
   const std::size_t count = scalars_.losses().size();
   std::vector<LossSum> all(count * static_cast<std::size_t>(world_.size()));
@@ -188,17 +208,21 @@ double Trainer::mean_loss() {
   double loss = 0;
   double means = 0;
   std::int64_t tokens = 0;
+  std::vector<std::int64_t> counted;
   for (std::size_t mb = 0; mb < count; ++mb) {
-    for (std::size_t rank = 0; rank < static_cast<std::size_t>(world_.size()); ++rank) {
+    for (const std::size_t rank : heads_) {
       const LossSum& each = all[rank * count + mb];
       loss += each.loss;
       tokens += each.tokens;
       if (each.tokens > 0) means += each.loss / static_cast<double>(each.tokens);
+      counted.push_back(each.tokens);
     }
   }
-  const bool alike = std::ranges::all_of(
-      all, [&](const LossSum& each) { return each.tokens == all.front().tokens; });
-  if (!alike && !plan_.job.calculate_per_token_loss) return means / static_cast<double>(all.size());
+  const bool alike =
+      std::ranges::all_of(counted, [&](std::int64_t each) { return each == counted.front(); });
+  if (!alike && !plan_.job.calculate_per_token_loss) {
+    return means / static_cast<double>(counted.size());
+  }
   return tokens > 0 ? loss / static_cast<double>(tokens) : 0;
 }
 

@@ -69,7 +69,7 @@ struct LayerKernels {
 /// One rank of a training run, from its share of the weights to the last step.
 class Trainer {
  public:
-  /// \param plan    must outlive this; its problems() are none, and pp is 1
+  /// \param plan    must outlive this; its problems() are none
   /// \param device  that the rank computes on; outlives the arena
   /// \param arena   where the rank's memory is; outlives all ranks, which read one another's
   Trainer(const Plan& plan, World& world, Device& device, Arena& arena, AbortSignal& abort,
@@ -86,6 +86,8 @@ class Trainer {
   StepResult step(const TokenSequences& data);
 
   const StageProgram& program(std::size_t number) const { return programs_[number].stages.front(); }
+  /// The same of another rank of the job.
+  StageProgram program_of(std::int64_t rank, std::size_t number) const;
   const std::vector<MemoryItem>& items(std::size_t number) const {
     return binders_[number]->items();
   }
@@ -114,6 +116,7 @@ class Trainer {
   void resume(std::int64_t step, std::int64_t sequence);
 
  private:
+  std::vector<StepProgram> programs_of_job() const;
   void keep(StepSpans spans, bool recorded);
   void read_batch(const TokenSequences& data);
   void weigh_batch();
@@ -128,6 +131,7 @@ class Trainer {
   AbortSignal& abort_;
   TrainOptions options_;
   LoweringContext context_;
+  std::int32_t stage_;
   StateUnits units_;
   RankParts parts_;
   StepScalars scalars_;
@@ -137,6 +141,7 @@ class Trainer {
   std::unique_ptr<DeviceStream> stream_;  // of what the host hands over between steps
   std::unique_ptr<ControlGroup> everyone_;
   BatchShare share_;
+  std::vector<std::size_t> heads_;  // ranks that have a head, and so losses
   std::int64_t step_ = 0;
   std::int64_t next_sequence_ = 0;
   std::int64_t first_number_ = 0;  // of this run's first step

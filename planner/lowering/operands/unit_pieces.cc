@@ -35,9 +35,9 @@ ShardRange stands_for(const StateUnit& unit, Placement optimizer, const DataPara
   const ShardRange own = held_of(unit, optimizer, place);
   if (optimizer == Placement::shard_both) return own;
   const bool whole = optimizer == Placement::replicate;
-  const std::int64_t ranks = whole ? place.world : place.replicas;
+  const std::int64_t ranks = whole ? place.stage_ranks : place.replicas;
   const ShardRange piece =
-      piece_held(own.count, ceil_div(own.count, ranks), whole ? place.world_rank : place.replica);
+      piece_held(own.count, ceil_div(own.count, ranks), whole ? place.stage_rank : place.replica);
   return {own.begin + piece.begin, piece.count};
 }
 

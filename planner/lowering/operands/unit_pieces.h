@@ -13,8 +13,8 @@ struct DataParallelPlace {
   int shard_rank = 0;            // … and which of them this is
   std::int64_t replicas = 1;     // dp_replicate
   int replica = 0;
-  std::int64_t world = 1;
-  int world_rank = 0;
+  std::int64_t stage_ranks = 1;  // all of its pipeline stage
+  int stage_rank = 0;
 };
 
 /// A range of a unit's elements.
@@ -32,7 +32,8 @@ std::int64_t room_of(const StateUnit& unit, Placement placement);
 /// Those that this rank has of it.
 ShardRange held_of(const StateUnit& unit, Placement placement, const DataParallelPlace& place);
 
-/// Of those that it updates, over all ranks each once: ranks that update the same share them out.
+/// Of those that it updates, over all ranks of the stage each once: ranks that update the same
+/// share them out.
 ShardRange stands_for(const StateUnit& unit, Placement optimizer, const DataParallelPlace& place);
 
 }  // namespace shardwise

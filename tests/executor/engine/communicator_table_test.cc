@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/comm/thread_world.h"
+#include "executor/engine/rank_place.h"
 #include "planner/lowering/lower.h"
 #include "tests/executor/engine/plain_world.h"
 #include "tests/executor/engine/stand_in.h"
@@ -68,6 +69,36 @@ TEST(CommunicatorTable, MakesTheSameCommunicatorsInTheSameOrderOnAllRanksBeforeA
   });
   EXPECT_FALSE(made[0].empty());
   for (const auto& each : made) EXPECT_EQ(each, made[0]);
+}
+
+// What one stage sends on one stream the other receives on another.
+TEST(CommunicatorTable, HasAPairForEachWayBetweenTwoStages) {
+  Layout layout = data_parallel_layout(0, 2);
+  layout.pp = 3;
+  const Plan plan = laptop_plan("shardwise", layout, 2, true);
+  const std::vector<StepProgram> programs = {lower(plan)};
+  std::vector<std::vector<std::string>> made(6);
+  AbortSignal abort;
+  run_ranks(6, abort, [&](World& threads) {
+    const auto rank = static_cast<std::size_t>(threads.rank());
+    PlainWorld world(threads, kPlain, &made[rank]);
+    const CommunicatorTable table(programs, plan.layout, world);
+    const std::int32_t own = stage_of(plan.layout, threads.rank());
+    const StageProgram& stage = programs.front().stages[static_cast<std::size_t>(own)];
+    for (const ProgramOp& op : stage.operations) {
+      const CollectiveWork* const work = stage.communication(op);
+      if (work == nullptr) continue;
+      const Communicator& group = table.of(stage, op);
+      if (op.message >= 0) {
+        EXPECT_EQ(group.size(), 2) << name_of(stage, op);
+        EXPECT_EQ(group.rank(), op.stream == Stream::send ? 0 : 1) << name_of(stage, op);
+      } else if (work->ends) {
+        EXPECT_EQ(group.size(), 2) << name_of(stage, op);
+        EXPECT_EQ(group.rank(), own == 0 ? 0 : 1) << name_of(stage, op);
+      }
+    }
+  });
+  for (const auto& each : made) EXPECT_EQ(each.size(), made[0].size());
 }
 
 }  // namespace

@@ -82,19 +82,25 @@ TEST(ProgramBinderDeathTest, RefusesAProgramThatIsNotSound) {
   });
 }
 
-// Messages between pipeline stages have none yet.
-TEST(HasKernel, IsNotForMessages) {
+TEST(HasKernel, IsForMessagesAndNotForHalvesOfABackwardPass) {
   Layout layout;
   layout.pp = 2;
-  const Plan plan = laptop_plan("shardwise", layout, 2, false);
-  const StageProgram stage = lower(plan).stages.front();
-  int messages = 0;
-  for (const ProgramOp& op : stage.operations) {
-    if (op.message < 0) continue;
-    ++messages;
-    EXPECT_FALSE(has_kernel(stage, op)) << name_of(stage, op);
+  for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_h1}) {
+    layout.schedule = schedule;
+    const Plan plan = laptop_plan("shardwise", layout, 2, true);
+    int messages = 0;
+    int halves = 0;
+    for (const StageProgram& stage : lower(plan).stages) {
+      for (const ProgramOp& op : stage.operations) {
+        const bool half = op.role == OpRole::backward_input || op.role == OpRole::backward_weight;
+        messages += op.message >= 0 ? 1 : 0;
+        halves += half ? 1 : 0;
+        EXPECT_EQ(has_kernel(stage, op), !half) << name_of(stage, op);
+      }
+    }
+    EXPECT_EQ(messages, 8);
+    EXPECT_EQ(halves > 0, schedule == PipelineSchedule::zb_h1);
   }
-  EXPECT_EQ(messages, 4);
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ inline DataParallelPlace place_of(const Layout& layout, int rank) {
   place.replicas = layout.dp_replicate;
   place.shard_rank = rank % static_cast<int>(layout.dp_shard);
   place.replica = rank / static_cast<int>(layout.dp_shard);
-  place.world = layout.world();
-  place.world_rank = rank;
+  place.stage_ranks = layout.dp();
+  place.stage_rank = rank;
   return place;
 }
 

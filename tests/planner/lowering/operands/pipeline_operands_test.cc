@@ -43,8 +43,8 @@ StageProgram sound_stage(const Plan& plan, std::int32_t stage, StepKind step = S
   DataParallelPlace place;
   place.shard_ranks = plan.layout.dp_shard;
   place.shard_rank = rank;
-  place.world = plan.layout.dp();
-  place.world_rank = rank;
+  place.stage_ranks = plan.layout.dp();
+  place.stage_rank = rank;
   StageProgram program =
       lower_to_run(plan, step, place, made_up_rooms(plan), true, stage).stages.front();
   require_sound(program);

@@ -1,0 +1,110 @@
+// Pipelines: what stages hand each other changes nothing of what is computed.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "executor/engine/trainer.h"
+#include "planner/legality/legality.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
+#include "tests/executor/engine/stand_in.h"
+#include "tests/support/models.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+/// Six blocks, spread over the stages of `layout`.
+Plan deep_plan(const Layout& layout, std::int64_t num_microbatches, bool tied = false) {
+  Plan plan = laptop_plan("shardwise", layout, num_microbatches, tied);
+  const std::int64_t sequence = plan.job.sequence_length;
+  ModelSpec deep = shardwise::test::llama(6, 18, 26, 3, 1, 257);
+  deep.kinds = plan.model.kinds;
+  deep.tie_word_embeddings = tied;
+  plan.model = deep;
+  plan.job.sequence_length = sequence;
+  EXPECT_TRUE(check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout).empty());
+  return plan;
+}
+
+Layout pipeline(std::int32_t pp, PipelineSchedule schedule) {
+  Layout layout;
+  layout.pp = pp;
+  layout.schedule = schedule;
+  return layout;
+}
+
+constexpr PipelineSchedule kSchedules[] = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe};
+
+TEST(Pipeline, GivesTheBitsOfOneRank) {
+  for (const std::int64_t num_microbatches : {1, 4}) {
+    const Curve alone = train(deep_plan({}, num_microbatches), 5);
+    EXPECT_LT(alone.losses.back(), alone.losses.front());
+    for (const PipelineSchedule schedule : kSchedules) {
+      for (const std::int32_t pp : {2, 3, 4}) {
+        EXPECT_EQ(train(deep_plan(pipeline(pp, schedule), num_microbatches), 5), alone)
+            << name_of(schedule) << ", pp " << pp << ", " << num_microbatches;
+      }
+    }
+  }
+}
+
+TEST(Pipeline, GivesTheBitsOfOneStageOverEveryWayOfSharding) {
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    for (const bool each : {true, false}) {
+      Layout layout = data_parallel_layout(zero_stage, 2);
+      layout.reduce_every_microbatch = each;
+      const Curve whole = train(deep_plan(layout, 3), 4);
+      for (const PipelineSchedule schedule : kSchedules) {
+        layout.pp = 2;
+        layout.schedule = schedule;
+        EXPECT_EQ(train(deep_plan(layout, 3), 4), whole)
+            << "ZeRO-" << zero_stage << ", " << name_of(schedule);
+      }
+    }
+  }
+}
+
+TEST(Pipeline, GivesTheBitsOfOneStageOverReplicas) {
+  for (const bool outer : {false, true}) {
+    Layout layout = data_parallel_layout(3, 2, 2);
+    layout.outer_shards_optimizer = outer;
+    const Curve whole = train(deep_plan(layout, 2), 4);
+    layout.pp = 2;
+    EXPECT_EQ(train(deep_plan(layout, 2), 4), whole);
+  }
+}
+
+TEST(Pipeline, GivesTheBitsOfOneRankInBf16) {
+  const auto of = [](Layout layout) {
+    Plan plan = deep_plan(layout, 4);
+    plan.job.precision = DType::bf16;
+    return train(plan, 4);
+  };
+  EXPECT_EQ(of(pipeline(2, PipelineSchedule::one_f_one_b)), of({}));
+}
+
+// What the head adds to the table and what the embedding does are summed apart, by micro-batch, and
+// then added: rounded in another order than on one rank.
+TEST(Pipeline, SumsATableOfTwoStagesWithinItsRounding) {
+  const Curve alone = train(deep_plan({}, 4, true), 5);
+  for (const PipelineSchedule schedule : kSchedules) {
+    const Curve split = train(deep_plan(pipeline(3, schedule), 4, true), 5);
+    ASSERT_EQ(split.losses.size(), alone.losses.size());
+    EXPECT_EQ(split.losses[0], alone.losses[0]);
+    for (std::size_t step = 0; step < alone.losses.size(); ++step) {
+      EXPECT_NEAR(split.losses[step], alone.losses[step], 1e-5 * std::abs(alone.losses[step]));
+      EXPECT_NEAR(split.norms[step], alone.norms[step], 1e-4 * alone.norms[step]);
+    }
+  }
+}
+
+// Micro-batches whose targets are ignored count for nothing, whichever stage knows of it.
+TEST(Pipeline, HasTheLossOfTheTokensThatCount) {
+  TrainOptions options;
+  options.ignored_token = 'c';
+  const Curve alone = train(deep_plan({}, 4), 4, options);
+  EXPECT_EQ(train(deep_plan(pipeline(2, PipelineSchedule::gpipe), 4), 4, options), alone);
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
