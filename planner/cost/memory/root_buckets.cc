@@ -1,5 +1,6 @@
 #include "planner/cost/memory/root_buckets.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "planner/cost/layer/root_unit.h"
@@ -57,12 +58,29 @@ class GapSum {
  public:
   explicit GapSum(std::int64_t limit) : limit_(limit) {}
 
+  /// Tensors alike are placed a bucket at a time, however many there are: hundreds of experts have
+  /// three a layer.
   void add(const ChunkedTensor& tensors) {
-    for (std::int64_t i = 0; i < tensors.count; ++i) {
-      open_.push_back({tensors.elements, tensors.row, 1});
-      elements_ += tensors.elements;
+    if (tensors.elements == 0) return;
+    std::int64_t left = tensors.count;
+    const auto fill = [&] {
+      const std::int64_t lacks =
+          ceil_div(std::max(limit_ - elements_, std::int64_t{1}), tensors.elements);
+      const std::int64_t count = std::min(left, lacks);
+      open_.push_back({tensors.elements, tensors.row, count});
+      elements_ += tensors.elements * count;
+      left -= count;
       if (elements_ >= limit_) close();
-    }
+      return count;
+    };
+    if (!open_.empty()) fill();
+    if (left == 0 || !open_.empty()) return;
+    const std::int64_t before = gaps_;
+    const std::int64_t each = fill();
+    if (!open_.empty()) return;
+    gaps_ += (gaps_ - before) * (left / each);  // as many whole buckets of them
+    left %= each;
+    if (left > 0) fill();
   }
   void add(std::span<const ChunkedTensor> layer, std::int32_t layers) {
     for (std::int32_t i = 0; i < layers; ++i) {

@@ -36,11 +36,13 @@ SearchRequest for_one(const SearchRequest& request) {
   return changed;
 }
 
-/// Tries counts of GPUs.
+/// Tries counts of GPUs, in the usual space: the full one of hundreds of GPUs takes minutes each.
 class GpuTrials {
  public:
   GpuTrials(const SearchRequest& request, const std::function<void(const std::string&)>& say)
-      : request_(for_one(request)), say_(say) {}
+      : request_(for_one(request)), narrowed_(request.breadth == Breadth::full), say_(say) {
+    request_.breadth = Breadth::usual;
+  }
 
   /// Nothing where no layout fits. Learns how many GPUs it takes at least.
   std::optional<Relief> at(std::int64_t gpus) {
@@ -49,7 +51,7 @@ class GpuTrials {
     if (!reached_) return std::nullopt;
     SearchRequest changed = request_;
     changed.cluster = &*cluster;
-    std::string text = fmt::format("--gpus {}", gpus);
+    std::string text = fmt::format("--gpus {}{}", gpus, narrowed_ ? " --space usual" : "");
     say_(text);
     const Result<SearchResult> found = search(changed);
     if (!found) return std::nullopt;
@@ -69,6 +71,7 @@ class GpuTrials {
   }
 
   SearchRequest request_;
+  bool narrowed_;
   const std::function<void(const std::string&)>& say_;
   bool reached_ = true;
   std::int64_t least_ = 0;

@@ -22,10 +22,10 @@ struct Relief {
 std::optional<Relief> cheapest_relief(const SearchRequest& request,
                                       const std::function<void(const std::string&)>& say);
 
-/// For such a search: the fewest GPUs of the cluster on which a layout fits, of 2, 4, 8 … up to a
-/// node and then of whole nodes (of every few, where there are many to try); nothing where 256
-/// times the GPUs are not enough or the cluster cannot have them. \param say  told before each
-/// trial
+/// For such a search: the fewest GPUs of the cluster on which a layout of the usual space fits, of
+/// 2, 4, 8 … up to a node and then of whole nodes (of every few, where there are many to try);
+/// nothing where 256 times the GPUs are not enough or the cluster cannot have them.
+/// \param say  told before each trial
 std::optional<Relief> fewest_gpus(const SearchRequest& request,
                                   const std::function<void(const std::string&)>& say);
 

@@ -317,6 +317,21 @@ TEST(FewestGpus, AreTheFirstOnWhichALayoutFits) {
   }
 }
 
+// The full space of 256 GPUs takes minutes, and a dozen counts may be tried.
+TEST(FewestGpus, AreThoseOfTheUsualSpaceWhereTheFullOneIsSearched) {
+  SearchJob job("llama-3.1-70b", 8, "fsdp2");
+  std::vector<std::string> tried;
+  const auto say = [&](const std::string& what) { tried.push_back(what); };
+  const std::optional<Relief> usual = fewest_gpus(job.ask(), say);
+  tried.clear();
+  job.request.breadth = Breadth::full;
+  const std::optional<Relief> full = fewest_gpus(job.ask(), say);
+  ASSERT_TRUE(usual && full);
+  EXPECT_EQ(full->gpus, usual->gpus);
+  EXPECT_EQ(full->text, usual->text + " --space usual");
+  EXPECT_THAT(tried, testing::Each(testing::EndsWith(" --space usual")));
+}
+
 TEST(FewestGpus, AreNoneWhereTheClusterHasNoMore) {
   SearchJob job("llama-3.1-405b", 8, "fsdp2");
   job.cluster.tiers.resize(1);
