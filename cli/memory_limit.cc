@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,8 +13,6 @@
 namespace shardwise::cli {
 namespace {
 
-constexpr Bytes kMostMemory = 1024_GiB * 1024;
-constexpr std::int64_t kShare = 4;
 /// Verbs that answer nothing, or start another program, which has limits of its own.
 constexpr std::array<std::string_view, 5> kWithout = {"run", "view", "list", "completion", "man"};
 
@@ -36,9 +33,10 @@ Result<std::optional<Bytes>> asked_memory_limit(const CLI::App& app) {
   const CLI::Option* const flag =
       verbs.empty() ? nullptr : verbs.front()->get_option_no_throw(kMemoryLimitFlag);
   if (flag == nullptr) return std::optional<Bytes>();
-  if (flag->count() == 0) return std::optional(Bytes(process_memory().bytes.value() / kShare));
+  if (flag->count() == 0) return std::optional(usual_memory_limit());
   Bytes limit{0};
-  const std::string problem = read_size(flag->as<std::string>(), 1_GiB, 1_MiB, kMostMemory, limit);
+  const std::string problem =
+      read_size(flag->as<std::string>(), 1_GiB, 1_MiB, kMostMemoryLimit, limit);
   if (!problem.empty()) {
     return wrong_flag(kMemoryLimitFlag, problem, "a number alone counts GiB");
   }

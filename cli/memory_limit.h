@@ -11,13 +11,11 @@ class App;
 
 namespace shardwise::cli {
 
-inline constexpr const char* kMemoryLimitFlag = "--memory-limit";
-
 /// Gives --memory-limit to every verb that answers a question itself. After the verbs are added.
 void add_memory_limits(CLI::App& app);
 
-/// What the question of `app`'s verb may take of this machine's memory: the flag's value, else a
-/// quarter of what this process may use (process_memory()). Nothing for a verb without the flag.
+/// What the question of `app`'s verb may take of this machine's memory: the flag's value, else
+/// usual_memory_limit(). Nothing for a verb without the flag.
 /// \pre parsed
 Result<std::optional<Bytes>> asked_memory_limit(const CLI::App& app);
 

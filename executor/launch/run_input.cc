@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <new>
 #include <utility>
 
 #include "executor/launch/command.h"
 #include "executor/tokenizer/tokenizer.h"
 #include "executor/weights/save_weights.h"
+#include "planner/files/process_memory.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/json/regular_file.h"
+#include "planner/spec/text/error.h"
 #include "planner/spec/text/sha256.h"
 
 namespace shardwise::exec {
@@ -114,9 +117,7 @@ void make_weights_folder(const std::string& folder, Diagnostics& problems) {
   refuse_links(folder, problems);
 }
 
-}  // namespace
-
-Result<RunInput> read_input(const Plan& plan, const RunOptions& options, bool resumed) {
+Result<RunInput> read_all(const Plan& plan, const RunOptions& options, bool resumed) {
   Diagnostics problems;
   const auto gather = [&](const Diagnostics& more) {
     problems.insert(problems.end(), more.begin(), more.end());
@@ -140,6 +141,19 @@ Result<RunInput> read_input(const Plan& plan, const RunOptions& options, bool re
   if (!options.save_weights.empty()) make_weights_folder(options.save_weights, problems);
   if (!problems.empty()) return problems;
   return RunInput{std::move(data->sequences), std::move(data->identity), std::move(weights)};
+}
+
+}  // namespace
+
+Result<RunInput> read_input(const Plan& plan, const RunOptions& options, bool resumed) {
+  try {
+    const Bytes limit =
+        options.memory_limit > Bytes(0) ? options.memory_limit : usual_memory_limit();
+    const BoundedMemory bounded(limit, kMemoryLimitFlag);
+    return read_all(plan, options, resumed);
+  } catch (const std::bad_alloc&) {
+    throw IoError("reading data and tokenizer: " + out_of_memory());
+  }
 }
 
 }  // namespace shardwise::exec

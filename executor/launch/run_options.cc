@@ -17,6 +17,7 @@
 #include "executor/launch/run.h"
 #include "planner/command/command_line.h"
 #include "planner/command/number_flags.h"
+#include "planner/files/process_memory.h"
 #include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
@@ -148,6 +149,9 @@ void add_numbers(CLI::App& app, RunOptions& options) {
   add_number(app, "--timeout", options.timeout_s, 0.001, 1e6,
              "Longest wait or operation of a rank [600]")
       ->type_name("SECONDS");
+  add_size(app, kMemoryLimitFlag, options.memory_limit, 1_GiB, 1_MiB, kMostMemoryLimit,
+           "Memory that reading data and tokenizer may take [a quarter of the machine]")
+      ->type_name("SIZE");
   add_integer(app, "--compare-replicas", options.compare_replicas, 0, kMostSteps,
               "Compare the weights of replicas every N steps; 0: never [100]");
   const auto rate = [&app](const char* flag, double& value, const char* text) {

@@ -41,6 +41,7 @@ struct RunOptions {
   int ranks = 0;                        // of this host, without a launcher; 0: as the plan has
   RanksAs ranks_as = RanksAs::usual;
   double timeout_s = 600;  // that a rank waits for another
+  Bytes memory_limit{0};   // to read data and tokenizer with, a process; 0: usual_memory_limit()
   DeviceOptions device;
   TrainOptions train;
 };

@@ -8,6 +8,9 @@
 namespace shardwise::exec {
 namespace {
 
+/// Bytes of a token, normalised. Published ones have fewer than 100.
+constexpr std::size_t kLongestToken = std::size_t{1} << 16;
+
 const Regex& space() {
   static const Regex kSpace = *Regex::compile(R"(\s+)");
   return kSpace;
@@ -51,6 +54,12 @@ AddedTokens AddedTokens::read(const JsonValue& value, const std::string& file,
     reader.reject_unknown();
     made.vocab_size_ = std::max(made.vocab_size_, std::int64_t{token.number} + 1);
     if (normalized) token.text = normalizer.apply(token.text);
+    if (token.text.size() > kLongestToken) {
+      // Of thousands that the normalizer makes long none is kept.
+      reader.fail("content", fmt::format("makes a token of {} bytes, of {} at most",
+                                         token.text.size(), kLongestToken));
+      return {};
+    }
     if (!token.text.empty()) (normalized ? made.normalized_ : made.raw_).push_back(token);
   }
   const auto longer = [](const Token& a, const Token& b) { return a.text.size() > b.text.size(); };

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <new>
 
 #include "planner/spec/text/check.h"
 #include "planner/spec/text/error.h"
@@ -27,6 +28,7 @@ std::string normal_form(std::string_view text, int options) {
                                              static_cast<utf8proc_ssize_t>(text.size()), &made,
                                              static_cast<utf8proc_option_t>(options));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owned(made, &std::free);
+  if (size == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
   SHARDWISE_CHECK(size >= 0, utf8proc_errmsg(size));
   return {reinterpret_cast<const char*>(made), static_cast<std::size_t>(size)};
 }
@@ -35,19 +37,26 @@ std::string normal_form(std::string_view text, int options) {
 
 Regex read_pattern(ObjectReader& reader) {
   const JsonValue* const value = reader.object("pattern");
-  if (value == nullptr) return Regex::literal(" ");
+  const auto any = [] { return *Regex::literal(" "); };
+  if (value == nullptr) return any();
   ObjectReader inner = reader.nested("pattern", *value);
   if (inner.has("Regex")) {
     const Result<Regex> regex = Regex::compile(inner.string("Regex"));
     inner.reject_unknown();
     if (regex) return *regex;
     inner.fail("Regex", regex.problems().front().message);
-    return Regex::literal(" ");
+    return any();
   }
   const std::string text = inner.string("String");
   inner.reject_unknown();
-  if (text.empty() && inner.ok()) inner.fail("String", "is empty");
-  return Regex::literal(text.empty() ? " " : text);
+  if (text.empty()) {
+    if (inner.ok()) inner.fail("String", "is empty");
+    return any();
+  }
+  const Result<Regex> literal = Regex::literal(text);
+  if (literal) return *literal;
+  inner.fail("String", literal.problems().front().message);
+  return any();
 }
 
 void Normalizer::add(const JsonValue& value, const std::string& file, const std::string& path,

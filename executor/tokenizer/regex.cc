@@ -5,9 +5,9 @@
 #include <pcre2.h>
 
 #include <array>
+#include <new>
 #include <optional>
 
-#include "planner/spec/text/check.h"
 #include "planner/spec/text/error.h"
 #include "planner/spec/text/utf8.h"
 
@@ -59,6 +59,12 @@ std::optional<std::string> rewritten(std::string_view pattern) {
   return out;
 }
 
+Diagnostic unusable(std::string_view pattern, const std::string& why) {
+  return {
+      "", 0, 0, "", fmt::format("the pattern \"{}\" cannot be used: {}", shown(pattern, 300), why),
+      ""};
+}
+
 std::size_t next_character(std::string_view text, std::size_t at) {
   ++at;
   while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80) ++at;
@@ -71,55 +77,47 @@ struct Regex::Compiled {
   Code code;
 };
 
-Result<Regex> Regex::compile(std::string_view pattern) {
-  const auto problem = [&](const std::string& why) {
-    return Diagnostic{
-        "",
-        0,
-        0,
-        "",
-        fmt::format("the pattern \"{}\" cannot be used: {}", shown(pattern, 300), why),
-        ""};
-  };
-  const std::optional<std::string> ours = rewritten(pattern);
-  if (!ours) return problem("it has \\h, \\H or a \\S in brackets");
+/// \param named  the pattern as the user has it
+Result<Regex> Regex::compiled(std::string_view pattern, std::string_view named,
+                              std::uint32_t options) {
   int error = 0;
   std::size_t offset = 0;
-  Code code(pcre2_compile(units(*ours), ours->size(),
-                          PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset,
-                          nullptr));
+  Code code(pcre2_compile(units(pattern), pattern.size(), options, &error, &offset, nullptr));
+  if (!code && error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
   if (!code) {
     std::array<PCRE2_UCHAR, 200> why = {};
     pcre2_get_error_message(error, why.data(), why.size());
-    return problem(reinterpret_cast<const char*>(why.data()));
+    return unusable(named, reinterpret_cast<const char*>(why.data()));
   }
   // Where there is no compiler for this machine, patterns are interpreted.
-  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
-  auto compiled = std::make_shared<Compiled>();
-  compiled->code = std::move(code);
-  return Regex(std::move(compiled));
+  if ((options & PCRE2_LITERAL) == 0) pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
+  auto made = std::make_shared<Compiled>();
+  made->code = std::move(code);
+  return Regex(std::move(made));
 }
 
-Regex Regex::literal(std::string_view text) {
-  int error = 0;
-  std::size_t offset = 0;
-  auto compiled = std::make_shared<Compiled>();
-  compiled->code.reset(
-      pcre2_compile(units(text), text.size(), PCRE2_UTF | PCRE2_LITERAL, &error, &offset, nullptr));
-  SHARDWISE_CHECK(compiled->code != nullptr, std::string(text));
-  return Regex(std::move(compiled));
+Result<Regex> Regex::compile(std::string_view pattern) {
+  const std::optional<std::string> ours = rewritten(pattern);
+  if (!ours) return unusable(pattern, "it has \\h, \\H or a \\S in brackets");
+  return compiled(*ours, pattern, PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C);
+}
+
+Result<Regex> Regex::literal(std::string_view text) {
+  return compiled(text, text, PCRE2_UTF | PCRE2_LITERAL);
 }
 
 void Regex::split(std::string_view text,
                   const std::function<void(std::string_view piece, bool matched)>& visit) const {
   const MatchContext context(pcre2_match_context_create(nullptr));
-  pcre2_set_match_limit(context.get(), kMostMatchSteps);
   const MatchData match(pcre2_match_data_create_from_pattern(compiled_->code.get(), nullptr));
+  if (!context || !match) throw std::bad_alloc();
+  pcre2_set_match_limit(context.get(), kMostMatchSteps);
   std::size_t done = 0;  // what was visited
   for (std::size_t from = 0; from < text.size();) {
     const int found = pcre2_match(compiled_->code.get(), units(text), text.size(), from,
                                   PCRE2_NO_UTF_CHECK, match.get(), context.get());
     if (found == PCRE2_ERROR_NOMATCH) break;
+    if (found == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
     if (found < 0) {
       throw IoError(fmt::format("a pattern of the tokenizer takes too long at byte {} of \"{}\"",
                                 from, shown(text.substr(from))));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <exception>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -156,6 +157,11 @@ MemoryRoom process_memory(const fs::path& root) {
   return room;
 }
 
+Bytes usual_memory_limit() {
+  constexpr std::int64_t kShare = 4;
+  return Bytes(process_memory().bytes.value() / kShare);
+}
+
 BoundedMemory::BoundedMemory(Bytes limit, const std::string& flag) {
   bound = limit;
   bound_text = fmt::format("this takes more than the {} of memory that {} allows",
@@ -173,6 +179,7 @@ BoundedMemory::BoundedMemory(Bytes limit, const std::string& flag) {
 
 BoundedMemory::~BoundedMemory() {
   bound.reset();
+  if (std::uncaught_exceptions() == 0) bound_text.clear();
   if (!kUnderSanitizer) ::setrlimit(RLIMIT_DATA, &before_);
 }
 

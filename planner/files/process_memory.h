@@ -24,6 +24,13 @@ struct MemoryRoom {
 /// Memory Interface Files, and cgroup-v1/memory.rst; getrlimit(2).
 MemoryRoom process_memory(const std::filesystem::path& root = "/");
 
+/// The flag that every program has for what a question may take of the machine's memory, and the
+/// most that it takes.
+inline constexpr const char* kMemoryLimitFlag = "--memory-limit";
+inline constexpr Bytes kMostMemoryLimit = 1024_GiB * 1024;
+/// What it is where nobody says: a quarter of process_memory().
+Bytes usual_memory_limit();
+
 /// As long as it lives, the system gives this process `limit` bytes beside what it has, and no
 /// more, stacks of threads apart: what would take more throws std::bad_alloc. A limit above what
 /// ulimit -d allows changes nothing, nor does any under a sanitizer, which takes memory of its own.
@@ -43,8 +50,8 @@ class BoundedMemory {
 /// The limit of the BoundedMemory that lives; nothing where none does.
 std::optional<Bytes> memory_bound();
 
-/// What a process says that got no more memory: which limit it met, the last BoundedMemory's where
-/// there was one.
+/// What a process says that got no more memory: which limit it met. That is the BoundedMemory that
+/// lives, or that an exception has ended.
 std::string out_of_memory();
 
 }  // namespace shardwise

@@ -181,6 +181,19 @@ TEST(Tokenizer, RefusesStepsThatDoubleATextAgainAndAgain) {
   EXPECT_THAT(to_string(refused.problems()), HasSubstr("makes more than 1000192 bytes of 3"));
 }
 
+// The library of expressions takes no longer ones, which once ended the program.
+TEST(Tokenizer, RefusesATextToReplaceThatIsTooLong) {
+  const auto normalizer = [](std::size_t length) {
+    return file(kModel, R"(, "normalizer": {"type": "Replace", "content": "", "pattern":
+                            {"String": ")" +
+                            std::string(length, 'x') + R"("}})");
+  };
+  ASSERT_TRUE(read(normalizer(30'000)));
+  EXPECT_THAT(
+      refusal(normalizer(40'000)),
+      AllOf(HasSubstr("/normalizer/pattern/String: the pattern \"xxx"), HasSubstr("too large")));
+}
+
 TEST(Tokenizer, RefusesAVocabularyThatCannotWriteEveryText) {
   const auto model = [](const std::string& members, const std::string& rest = "") {
     return file(R"({"type": "BPE", "vocab": {"a": 0, "<0x00>": 1}, "merges": [])" + members + "}",

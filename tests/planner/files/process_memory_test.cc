@@ -102,6 +102,8 @@ TEST(BoundedMemory, IsAllThereIsWhileItLives) {
     }
   };
   constexpr std::size_t kMuch = std::size_t{3} << 30;
+  const std::string kSaid =
+      "this takes more than the 64.0 MiB of memory that --memory-limit allows";
   EXPECT_EQ(memory_bound(), std::nullopt);
   ASSERT_TRUE(takes(kMuch));
   {
@@ -109,11 +111,17 @@ TEST(BoundedMemory, IsAllThereIsWhileItLives) {
     EXPECT_EQ(memory_bound(), 64_MiB);
     EXPECT_TRUE(takes(std::size_t{32} << 20));
     EXPECT_FALSE(takes(kMuch));
+    EXPECT_EQ(out_of_memory(), kSaid);
   }
   EXPECT_EQ(memory_bound(), std::nullopt);
   EXPECT_TRUE(takes(kMuch));
-  EXPECT_EQ(out_of_memory(),
-            "this takes more than the 64.0 MiB of memory that --memory-limit allows");
+  EXPECT_NE(out_of_memory(), kSaid);
+  try {
+    const BoundedMemory bounded(64_MiB, "--memory-limit");
+    throw std::bad_alloc();
+  } catch (const std::bad_alloc&) {
+    EXPECT_EQ(out_of_memory(), kSaid);
+  }
 }
 
 }  // namespace
