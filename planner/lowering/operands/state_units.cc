@@ -129,19 +129,19 @@ struct Turn {
 }  // namespace
 
 StateUnits state_units(const LoweringContext& context, std::int32_t stage) {
-  std::vector<StageLayer> slots;
+  std::vector<StageLayer> slots;  // in the order of the buckets: by chunk, the last layer first
   for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
-    slots.insert(slots.end(), chunk.layers.begin(), chunk.layers.end());
+    slots.insert(slots.end(), chunk.layers.rbegin(), chunk.layers.rend());
   }
   Collector collector(context);
   std::array<std::vector<Turn>, 2> turns;  // of units, and of what is outside in root_buckets()
   const bool fills = fills_root_buckets(context.engine(), context.layout());
-  for (std::size_t s = slots.size(); s-- > 0;) {
-    const std::int32_t number = slots[s].layer;
-    const LayerSpec& layer = context.plan->model.kinds[static_cast<std::size_t>(slots[s].kind)];
+  for (const StageLayer& slot : slots) {
+    const std::int32_t number = slot.layer;
+    const LayerSpec& layer = context.plan->model.kinds[static_cast<std::size_t>(slot.kind)];
     const std::vector<RegisteredTensor> tensors = registered_tensors(layer, context.engine());
     std::vector<Turn>& own = turns[fills && is_outside(layer.role) ? 1 : 0];
-    if (slots[s].copies_table) own.push_back({number, kTableCopy, false});
+    if (slot.copies_table) own.push_back({number, kTableCopy, false});
     for (std::size_t t = tensors.size(); t-- > 0;) {
       for (std::size_t p = tensors[t].size(); p-- > 0;) {
         own.push_back({number, tensors[t][p], p + 1 < tensors[t].size()});

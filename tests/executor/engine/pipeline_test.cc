@@ -26,9 +26,10 @@ Plan deep_plan(const Layout& layout, std::int64_t num_microbatches, bool tied = 
   return plan;
 }
 
-Layout pipeline(std::int32_t pp, PipelineSchedule schedule) {
+Layout pipeline(std::int32_t pp, PipelineSchedule schedule, std::int32_t vpp = 1) {
   Layout layout;
   layout.pp = pp;
+  layout.vpp = vpp;
   layout.schedule = schedule;
   return layout;
 }
@@ -44,6 +45,17 @@ TEST(Pipeline, GivesTheBitsOfOneRank) {
         EXPECT_EQ(train(deep_plan(pipeline(pp, schedule), num_microbatches), 5), alone)
             << name_of(schedule) << ", pp " << pp << ", " << num_microbatches;
       }
+    }
+  }
+}
+
+TEST(Pipeline, GivesTheBitsOfOneRankWhereAStageHasSeveralChunks) {
+  const Curve alone = train(deep_plan({}, 6), 4);
+  for (const auto& [pp, vpp] : {std::pair(2, 3), std::pair(3, 2)}) {
+    for (const PipelineSchedule schedule :
+         {PipelineSchedule::one_f_one_b, PipelineSchedule::looped_bfs}) {
+      EXPECT_EQ(train(deep_plan(pipeline(pp, schedule, vpp), 6), 4), alone)
+          << name_of(schedule) << ", pp " << pp << ", vpp " << vpp;
     }
   }
 }
