@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "answers/simulated_steps.h"
+#include "planner/engines/engines.h"
+#include "planner/estimate/interval_table.h"
 #include "planner/estimate/loss_rows.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/text/format.h"
@@ -201,9 +203,10 @@ void rank_simulated(const PlanQuestion& q, PlanAnswer& answer, Rates& rates,
     return value_of(q.objective, a) < value_of(q.objective, b);
   });
   if (rows.size() > q.top) rows.resize(q.top);
-  answer.band = tie_band(rows.front().engine);
-  if (q.objective == Objective::memory) return;
-  const double most = value_of(q.objective, rows.front()) * (1 + answer.band.share);
+  answer.tie = step_ratio_interval(rows.front().engine, *rows.front().cluster);
+  if (q.objective == Objective::memory || !answer.tie.known()) return;
+  // The interval of the ratio of two steps contains 1.
+  const double most = value_of(q.objective, rows.front()) / answer.tie.low;
   for (PlanRow& row : rows) {
     const bool same_clock = row.simulated.has_value() == rows.front().simulated.has_value();
     row.tied = &row != &rows.front() && same_clock && value_of(q.objective, row) <= most;
@@ -271,6 +274,11 @@ std::vector<SearchCounts> PlanAnswer::counts() const {
   std::vector<SearchCounts> counts;
   for (const EngineAnswer& each : engines) counts.push_back(each.counts);
   return counts;
+}
+
+ReportIntervals intervals_of(const PlanRow& row) {
+  const EngineProfile* engine = find_engine(row.engine);
+  return engine == nullptr ? ReportIntervals() : report_intervals(*engine, *row.cluster);
 }
 
 Plan plan_of(const PlanQuestion& question, const PlanRow& row) {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "answers/plan_question.h"
-#include "answers/tie_band.h"
 #include "planner/estimate/estimate.h"
 #include "planner/search/advice/relief.h"
 #include "planner/search/advice/why_not.h"
 #include "planner/search/search.h"
 #include "planner/spec/plan/plan.h"
+#include "planner/spec/report/error_interval.h"
 #include "planner/spec/report/report.h"
 #include "planner/spec/text/diagnostic.h"
 
@@ -24,7 +24,7 @@ struct PlanRow {
   const ClusterSpec* cluster = nullptr;
   std::string engine;
   std::optional<Seconds> simulated;  // the step on the virtual clock
-  bool tied = false;                 // with the best: within the band
+  bool tied = false;                 // with the best: either may be the faster one
   double mfu = 0;                    // of step(), as the next two
   double tokens_per_s = 0;
   double dollars_per_1e9_tokens = 0;  // 0 = no price known
@@ -62,7 +62,7 @@ struct PlanAnswer {
   std::vector<EngineAnswer> engines;  // as the question names them
   std::vector<std::string> held;      // fields with one value in the space
   Bytes usable;
-  TieBand band;             // in which rows tie with the best
+  ErrorInterval tie;        // of the ratio of two steps: rows tie where the best one's contains 1
   std::string unsimulated;  // why no row was simulated; empty when the best were
   NothingFits nothing;
 
@@ -82,6 +82,9 @@ Result<PlanAnswer> answer(const PlanQuestion& question, const SayPlanning& say =
 /// the answer's first row.
 Result<WhyNot> why_not(const PlanQuestion& question, const PlanAnswer& answer,
                        const std::vector<std::pair<std::string, std::string>>& values);
+
+/// Intervals of a row's predictions; none of an engine that is not one of the program's.
+ReportIntervals intervals_of(const PlanRow& row);
 
 /// The plan of a row.
 Plan plan_of(const PlanQuestion& question, const PlanRow& row);

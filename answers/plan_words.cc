@@ -71,10 +71,8 @@ std::string ranking_words(const PlanAnswer& answer, std::span<const PlanRow> row
   if (answer.best.front().simulated && estimated) text += "; ~: not simulated";
   if (!answer.unsimulated.empty()) text += " (" + answer.unsimulated + ")";
   if (std::ranges::any_of(answer.best, &PlanRow::tied)) {
-    const TieBand& band = answer.band;
-    text += fmt::format("; =: tie, within {}, the median error of {} pairs of {}runs",
-                        format_percent(band.share), format_count(band.pairs),
-                        band.engine.empty() ? "" : band.engine + " ");
+    text += fmt::format("; =: tie, within {}: the {:.0f} % interval of the difference includes 0",
+                        format_percent(1 / answer.tie.low - 1), 100 * kIntervalLevel);
   }
   return text + column_notes(rows);
 }

@@ -11,6 +11,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "planner/command/command_line.h"
+#include "planner/estimate/interval_table.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/answer_estimate.h"
 #include "planner/spec/report/report_json.h"
@@ -31,17 +32,19 @@ ExitCode run_estimate(const EstimateFlags& flags) {
   if (!answer) return refuse(answer.problems());
   const StepReport& report = answer->report;
   const ModelSpec& model = answer->subject.model;
+  const ReportIntervals known = report_intervals(answer->subject.engine, answer->subject.cluster);
   if (flags.screen.json) {
-    fmt::print("{}", report_json(report, reported_parameters(model)));
+    fmt::print("{}", report_json(report, reported_parameters(model), known));
   } else {
     const bool colour = wants_colour();
     fmt::print(
-        "{}{}{}{}", verdict_text(report, colour),
+        "{}{}{}{}{}", verdict_text(report, colour), interval_text(report, known, colour),
         flags.screen.whole || flags.explain ? "" : short_rates_text(report, "estimated", colour),
         layout_text(report, colour, parameters_words(model)), assumed_text(answer->said, colour));
     if (flags.screen.whole || flags.explain) {
       fmt::print("{}{}{}", memory_text(report, colour), time_text(report, colour),
-                 rates_text(report, "estimated", colour));
+                 rates_text(report, known, "estimated", colour));
+      fmt::print("{}", calibration_text(known, colour));
     } else {
       fmt::print("{}{}", costs_text(report, colour),
                  more_text(report, "memory by phase, every part of the time", colour));

@@ -11,12 +11,14 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "planner/command/command_line.h"
+#include "planner/estimate/interval_table.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/asked_fits.h"
 #include "planner/question/fits_limits.h"
 #include "planner/spec/json/json_writer.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/report/memory_numbers.h"
+#include "planner/spec/report/report_json.h"
 #include "planner/spec/report/report_names.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
@@ -60,6 +62,10 @@ std::string change_text(const Verdict& verdict, bool colour) {
                                  ? "no three changes make it fit, nor 256 times the GPUs"
                                  : verdict.cheapest_fix;
   return paint(wrap("Change first: " + change, kTextWidth, 2), Tone::strong, colour) + "\n";
+}
+
+ReportIntervals intervals_of(const EstimateAnswer& answer) {
+  return report_intervals(answer.subject.engine, answer.subject.cluster);
 }
 
 std::string recompute_text(const Layout& layout) {
@@ -122,6 +128,8 @@ std::string fits_json(const EstimateAnswer& answer, const FitsLimits& limits) {
   json.member("nvidia_smi_upper_bytes", report.verdict.upper.value());
   json.member("needed_bytes", report.verdict.needed.value());
   json.member("phase", name_of(numbers.ends_in));
+  json.member("step_time_s", report.step_time.value());
+  write_intervals(json, report, intervals_of(answer));
   if (report.verdict.cheapest_fix.empty()) {
     json.null_member("change");
   } else {
@@ -144,8 +152,9 @@ ExitCode run_fits(const FitsFlags& flags) {
     fmt::print("{}", fits_json(*answer, limits));
   } else {
     const bool colour = wants_colour();
-    fmt::print("{}{}{}{}{}", numbers_text(report, colour), change_text(report.verdict, colour),
-               limits_text(limits),
+    fmt::print("{}{}{}{}{}{}", numbers_text(report, colour),
+               interval_text(report, intervals_of(*answer), colour),
+               change_text(report.verdict, colour), limits_text(limits),
                layout_text(report, colour, parameters_words(answer->subject.model)),
                assumed_text(answer->said, colour));
   }

@@ -79,12 +79,15 @@ std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
   if (flags.explain) text += fmt::format("{}", rules_text(answer, colour));
   const bool tight = !whole && first_rows == kFewestRows;
   text += fmt::format("{}{}", tight ? "" : "\n", verdict_text(report, colour, !whole));
+  const ReportIntervals known = sim::intervals_of(answer.best.front());
+  text += fmt::format("{}", interval_text(report, known, colour));
   if (whole) {
     text += fmt::format("{}{}{}", memory_text(report, colour), time_text(estimated, colour),
-                        rates_text(report, origin, colour));
+                        rates_text(report, known, origin, colour));
   } else {
-    text += fmt::format("{}{}{}", short_rates_text(report, origin, colour),
-                        only_front ? "" : costs_text(estimated, colour),
+    std::string costs = only_front ? "" : costs_text(estimated, colour);
+    if (tight && !costs.empty()) costs.erase(0, 1);  // the empty line before its heading
+    text += fmt::format("{}{}{}", short_rates_text(report, origin, colour), costs,
                         more_text(report, "memory by phase, every part of the time", colour));
   }
   if (flags.explain) text += fmt::format("{}", explanation_text(report, colour));

@@ -9,6 +9,20 @@
 namespace shardwise::cli {
 namespace {
 
+/// Ends of the intervals of a row's step and of its memory in nvidia-smi.
+void write_ends(JsonWriter& json, const sim::PlanRow& row) {
+  const ReportIntervals known = sim::intervals_of(row);
+  if (known.step.known()) {
+    json.member("step_time_low_s", row.step().value() * known.step.low);
+    json.member("step_time_high_s", row.step().value() * known.step.high);
+  }
+  if (known.nvidia_smi.known()) {
+    const Bytes point = row.candidate.cost.point;
+    json.member("memory_low_bytes", times(point, known.nvidia_smi.low).value());
+    json.member("memory_high_bytes", times(point, known.nvidia_smi.high).value());
+  }
+}
+
 void write_row(JsonWriter& json, const sim::PlanRow& row) {
   json.member("engine", row.engine);
   json.member("gpus", row.cluster->gpus);
@@ -21,6 +35,7 @@ void write_row(JsonWriter& json, const sim::PlanRow& row) {
   json.member("memory_bytes", row.candidate.cost.point.value());
   json.member("memory_upper_bytes", row.candidate.cost.upper.value());
   json.member("memory_needed_bytes", row.candidate.cost.needed.value());
+  write_ends(json, row);
   json.member("mfu", row.mfu);
   json.member("tokens_per_s", row.tokens_per_s);
   if (row.dollars_per_1e9_tokens > 0) {
@@ -77,18 +92,19 @@ void write_ranking(JsonWriter& json, const sim::PlanAnswer& answer) {
   const bool simulated = !answer.best.empty() && answer.best.front().simulated.has_value();
   json.member("ranked_by_step", simulated ? "simulated" : "step_time_model");
   json.member("not_simulated_because", answer.unsimulated);
-  if (answer.best.empty()) {
+  const ErrorInterval& tie = answer.tie;
+  if (!tie.known()) {
     json.null_member("tie_band");
     return;
   }
-  const sim::TieBand& band = answer.band;
   json.begin_object("tie_band");
-  json.member("share", band.share);
-  json.member("fitted_on", band.engine.empty() ? "all engines" : band.engine);
-  json.member("pairs", band.pairs);
-  json.member("sources", band.sources);
-  json.member("method", band.method);
-  json.member("source", band.source);
+  json.member("share", 1 / tie.low - 1);
+  json.member("level", kIntervalLevel);
+  json.member("family", tie.family);
+  json.member("architecture", tie.architecture);
+  json.member("pairs", tie.rows / 2);
+  json.member("sources", tie.sources);
+  json.member("source", "configs/intervals.json");
   json.end_object();
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/summary_text.h"
 #include "planner/spec/plan/names.h"
+#include "planner/spec/report/interval_words.h"
 #include "planner/spec/report/memory_labels.h"
 #include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/report/report_fields.h"
@@ -84,6 +85,17 @@ std::string memory_numbers_text(const StepReport& report, bool brief, bool colou
 std::string ends_words(const StepReport& report) {
   return fmt::format("a run needs {} (allocated, context, communicators), in {}",
                      format_bytes(report.verdict.needed), words_of(memory_numbers(report).ends_in));
+}
+
+std::string interval_text(const StepReport& report, const ReportIntervals& known, bool colour) {
+  const std::string line = intervals_line(report, known);
+  return line.empty() ? "" : paint(wrap(line, kTextWidth, 2), Tone::plain, colour) + "\n";
+}
+
+std::string calibration_text(const ReportIntervals& known, bool colour) {
+  const std::string rows = calibrated_on(known);
+  if (rows.empty()) return "";
+  return paint(wrap("intervals: off " + rows, kTextWidth, 2), Tone::quiet, colour) + "\n";
 }
 
 std::string verdict_text(const StepReport& report, bool colour, bool brief) {
@@ -232,9 +244,11 @@ std::string time_text(const StepReport& report, bool colour) {
   return text + paint("  " + wrap(note, kTextWidth - 2, 2), Tone::quiet, colour) + "\n";
 }
 
-std::string rates_text(const StepReport& report, std::string_view origin, bool colour) {
+std::string rates_text(const StepReport& report, const ReportIntervals& known,
+                       std::string_view origin, bool colour) {
   Table table({{"", Align::left}, {"", Align::left}});
-  table.row({"step", fmt::format("{}, {}", format_seconds(report.step_time), origin)});
+  table.row(
+      {"step", fmt::format("{}, {}", time_with_interval(report.step_time, known.step), origin)});
   table.row({"tokens", fmt::format("{}/s, {}/s a GPU", format_scaled(report.tokens_per_s),
                                    format_scaled(report.tokens_per_s_per_gpu))});
   table.row(

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/spec/report/error_interval.h"
 #include "planner/spec/report/report.h"
 
 namespace shardwise::cli {
@@ -11,6 +12,10 @@ namespace shardwise::cli {
 
 /// "a run needs 64.2 GiB (allocated, context, communicators), in the optimizer step".
 std::string ends_words(const StepReport& report);
+/// "90 %: step 55.1 to 68.0 s; …": where measurements of what was predicted lie.
+std::string interval_text(const StepReport& report, const ReportIntervals& known, bool colour);
+/// What those intervals were calibrated on.
+std::string calibration_text(const ReportIntervals& known, bool colour);
 /// Does it fit, how full, how long a step; allocated, reserved, nvidia-smi, and what ends a run.
 /// Then what would make it fit, if anything.
 /// \param brief  in one line, where there is little room
@@ -22,7 +27,8 @@ std::string memory_text(const StepReport& report, bool colour);
 /// Where the step's time goes, with shares; communication by axis.
 std::string time_text(const StepReport& report, bool colour);
 /// The step and where it comes from, tokens, utilisation, cost, checkpoint.
-std::string rates_text(const StepReport& report, std::string_view origin, bool colour);
+std::string rates_text(const StepReport& report, const ReportIntervals& known,
+                       std::string_view origin, bool colour);
 /// Formulas with their values and sources, GEMM shapes measured and not, assumptions.
 std::string explanation_text(const StepReport& report, bool colour);
 /// What the numbers take for granted, each with its source; nothing where there is nothing.

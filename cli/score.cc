@@ -6,10 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "answers/html/accuracy_page.h"
+#include "cli/output_flags.h"
 #include "cli/progress.h"
 #include "cli/screen_flags.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "planner/files/atomic_file_set.h"
+#include "planner/score/interval_fit.h"
+#include "planner/score/interval_text.h"
 #include "planner/score/row.h"
 #include "planner/score/score.h"
 #include "planner/score/score_json.h"
@@ -26,6 +31,8 @@ struct ScoreFlags {
   std::string explain;
   bool rows = false;
   bool simulate = false;
+  bool intervals = false;
+  std::string output;
   ScreenFlags screen;
 };
 
@@ -64,7 +71,31 @@ ScoreReport scored(const std::vector<Row>& rows, bool simulate) {
   return score(rows, simulate ? StepTimer(simulated_step) : StepTimer(), say);
 }
 
+std::vector<NamedFile> named_inputs(const ScoreFlags& flags) {
+  std::vector<NamedFile> inputs;
+  for (const std::string& file : flags.files) inputs.push_back({"FILE", file});
+  return inputs;
+}
+
+/// What predictions are off by, as the intervals that estimates print.
+ExitCode calibrate_intervals(const ScoreFlags& flags, const ScoreReport& report, bool colour) {
+  const IntervalTable table = fit_intervals(residuals_of(report));
+  if (!flags.output.empty()) write_file(flags.output, interval_table_json(table));
+  fmt::print("{}", flags.screen.json ? interval_table_json(table) : to_text(table, colour));
+  return ExitCode::done;
+}
+
+std::string page_of(const ScoreFlags& flags, const ScoreReport& report) {
+  std::string command = "shardwise score";
+  for (const std::string& file : flags.files) command += " " + file;
+  if (flags.simulate) command += " --simulate";
+  return sim::accuracy_page({&report, command + " -o " + flags.output, SHARDWISE_VERSION});
+}
+
 ExitCode run_score(const ScoreFlags& flags) {
+  const Diagnostics outputs =
+      prepare_outputs({{"--output", flags.output}}, named_inputs(flags), flags.screen.json);
+  if (!outputs.empty()) return refuse(outputs);
   const Result<std::vector<Row>> rows = read_files(flags);
   if (!rows) return refuse(rows.problems());
   const auto missing = [&](std::string_view flag, const std::string& value) {
@@ -80,6 +111,8 @@ ExitCode run_score(const ScoreFlags& flags) {
     return ExitCode::done;
   }
   const ScoreReport report = scored(*rows, flags.simulate);
+  if (flags.intervals) return calibrate_intervals(flags, report, colour);
+  if (!flags.output.empty()) write_file(flags.output, page_of(flags, report));
   const ScoreScreen screen = flags.rows           ? ScoreScreen::rows
                              : flags.screen.whole ? ScoreScreen::whole
                                                   : ScoreScreen::first;
@@ -102,8 +135,19 @@ void add_score(CLI::App& app, Run& run) {
   verb->add_flag("--simulate", flags->simulate, "Predict step times with the simulator")
       ->excludes(verb->get_option("--explain"));
   verb->add_flag("--rows", flags->rows, "Print every row, and the rows left out");
+  CLI::Option* intervals = verb->add_flag(
+      "--intervals", flags->intervals,
+      "Calibrate 90 % intervals on the rows; print how many they cover by source left out");
+  intervals->excludes(verb->get_option("--explain"))->excludes(verb->get_option("--rows"));
+  verb->add_option("-o,--output", flags->output,
+                   "Write an accuracy page (.html), or with --intervals these as JSON")
+      ->type_name("FILE")
+      ->excludes(verb->get_option("--explain"));
   add_screen_flags(*verb, flags->screen);
-  verb->footer("Example\n  shardwise score examples/public.jsonl");
+  verb->footer(
+      "Examples\n"
+      "  shardwise score examples/public.jsonl\n"
+      "  shardwise score examples/public.jsonl -o accuracy.html");
   verb->callback([&run, flags] { run = [flags] { return run_score(*flags); }; });
 }
 

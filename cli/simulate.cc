@@ -34,6 +34,7 @@
 #include "planner/command/command_line.h"
 #include "planner/command/number_flags.h"
 #include "planner/estimate/estimate.h"
+#include "planner/estimate/interval_table.h"
 #include "planner/files/process_memory.h"
 #include "planner/model/parameter_words.h"
 #include "planner/question/advice.h"
@@ -135,13 +136,14 @@ Result<std::optional<sim::PlannedStep>> best_plan(const SimulateFlags& flags) {
 ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport estimated) {
   const StepReport report = with_advice(std::move(estimated), plan.model, plan.cluster, plan.job,
                                         plan.engine, plan.layout);
+  const ReportIntervals known = report_intervals(plan.engine, plan.cluster);
   if (flags.screen.json) {
-    fmt::print("{}", report_json(report, reported_parameters(plan.model)));
+    fmt::print("{}", report_json(report, reported_parameters(plan.model), known));
     return ExitCode::nothing_fits;
   }
   const bool colour = wants_colour();
-  fmt::print("{}{}not simulated: --ignore-memory simulates what does not fit\n",
-             verdict_text(report, colour),
+  fmt::print("{}{}{}not simulated: --ignore-memory simulates what does not fit\n",
+             verdict_text(report, colour), interval_text(report, known, colour),
              layout_text(report, colour, parameters_words(plan.model)));
   return ExitCode::nothing_fits;
 }
@@ -190,15 +192,17 @@ ExitCode run_simulate(SimulateFlags& flags) {
   }
   write_simulation(flags, *plan, made);
   const ExitCode answer = no_trial_runs(made.report) ? ExitCode::nothing_fits : ExitCode::done;
+  const ReportIntervals known = report_intervals(plan->engine, plan->cluster);
   if (flags.screen.json) {
-    fmt::print("{}", report_json(made.report, reported_parameters(read->plan.model)));
+    fmt::print("{}", report_json(made.report, reported_parameters(read->plan.model), known));
     return answer;
   }
   const bool colour = wants_colour();
   const bool fits = made.report.verdict.fit == Fit::fits;
   const bool whole = flags.screen.whole || flags.explain;
   const bool noisy = flags.asked.noise.trials > 0 && disturbs_steps(flags.asked.noise);
-  fmt::print("{}{}{}{}{}{}", simulated_text(made.report, noisy, colour),
+  fmt::print("{}{}{}{}{}{}{}", simulated_text(made.report, noisy, colour),
+             interval_text(made.report, known, colour),
              fits ? "" : verdict_text(made.report, colour),
              timeline_misfit_text(made.report, colour),
              layout_text(made.report, colour, parameters_words(read->plan.model)),
@@ -207,7 +211,7 @@ ExitCode run_simulate(SimulateFlags& flags) {
     fmt::print("{}{}{}{}{}{}", time_text(made.report, colour),
                closed_form_text(made.report, colour), streams_text(made.report, colour),
                peak_text(made.report, true, colour),
-               rates_text(rates_of(made.report), rates_origin(made.report), colour),
+               rates_text(rates_of(made.report), known, rates_origin(made.report), colour),
                flags.explain ? assumptions_text(made.report, colour) : "");
   } else {
     fmt::print("{}{}{}{}", time_costs_text(made.report, colour),

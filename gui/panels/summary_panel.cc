@@ -34,6 +34,9 @@ void draw_reasons(Ui& ui, const Tile& tile) {
     if (!why.values.empty()) text(ui, why.values, ui.theme.quiet);
     if (!why.source.empty()) text(ui, why.source, ui.theme.accent);
   }
+  const std::string intervals = tile_intervals(
+      tile, ui.state.plan, ui.state.simulated ? *ui.state.simulated : ui.state.report);
+  if (!intervals.empty()) text(ui, intervals, ui.theme.text);
   constexpr std::size_t kMost = 5;
   if (!ui.state.exploring.nearest.empty()) {
     text(ui, "Such predictions were wrong by (predicted - measured) / measured", ui.theme.text);

@@ -103,10 +103,11 @@ struct RowMeasured {
 struct Row {
   std::string file;
   int line = 0;
-  std::string id;         // "source/…"
-  std::string framework;  // "torchtitan (FSDP2)"
-  std::string task;       // "pretrain", "sft", "lora", …
-  std::string date;       // "2024-05"; empty = not stated
+  std::string id;          // "source/…"
+  std::string repository;  // of its source, "pytorch/torchtitan"; empty = not stated
+  std::string framework;   // "torchtitan (FSDP2)"
+  std::string task;        // "pretrain", "sft", "lora", …
+  std::string date;        // "2024-05"; empty = not stated
   RowModel model;
   RowHardware hardware;
   RowParallel parallel;

@@ -150,6 +150,11 @@ Row read_row(const JsonValue& value, const std::string& file, Diagnostics& probl
   row.file = file;
   row.id = object.string("id");
   if (object.ok() && row.id.empty()) object.fail("id", "empty, but every row needs a name");
+  const JsonValue* source = value.find("source");  // a text in some rows
+  if (source != nullptr && source->kind == JsonValue::Kind::object) {
+    ObjectReader nested = object.nested("source", *source);
+    row.repository = text(nested, "repo");
+  }
   row.framework = text(object, "framework");
   row.task = text(object, "task");
   row.date = text(object, "date");

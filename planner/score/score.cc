@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "planner/score/in_sample.h"
 #include "planner/spec/report/memory_fit.h"
 #include "planner/spec/report/report_names.h"
 
@@ -29,6 +31,33 @@ std::string nothing_measured(const Row& row) {
                              : "neither memory nor time measured";
 }
 
+/// What two runs of a source share that differ in layout, batch or flags alone.
+std::string question_of(const Row& row) {
+  return fmt::format("{} {} {} {} {} {} {}", row.model.name, row.model.layers.value_or(0),
+                     row.model.hidden.value_or(0), row.model.seq.value_or(0), row.hardware.gpu,
+                     row.hardware.gpus.value_or(0), row.precision);
+}
+
+/// What a figure says of the run besides its numbers.
+ScoredFigure figure_of(const Row& row, Scored quantity, double measured, double predicted,
+                       const RowPrediction& prediction) {
+  ScoredFigure figure;
+  figure.id = row.id;
+  figure.source = row.source();
+  figure.quantity = quantity;
+  figure.measured = measured;
+  figure.predicted = predicted;
+  figure.engine = prediction.engine->name;
+  figure.architecture = prediction.cluster->gpu.architecture;
+  figure.gpu = prediction.cluster->gpu.name;
+  figure.model = row.model.name;
+  figure.in_sample = in_sample(row, prediction, quantity);
+  figure.kind = prediction.memory.kind;
+  figure.question = question_of(row);
+  figure.sequences = static_cast<double>(prediction.reports.front().global_batch_size);
+  return figure;
+}
+
 /// The measured quantities of one row, each to be scored or skipped with a reason.
 void score_quantity(const Row& row, Scored quantity, std::optional<double> measured,
                     std::optional<double> predicted, const std::string& reason,
@@ -38,21 +67,18 @@ void score_quantity(const Row& row, Scored quantity, std::optional<double> measu
     report.skipped.push_back({row.id, fmt::format("{}: {}", name_of(quantity), reason)});
     return;
   }
-  report.figures.push_back({row.id, std::string(row.source()), quantity, *measured, *predicted,
-                            prediction.notes.assumed,
-                            prediction.engine == nullptr ? "" : prediction.engine->name});
+  report.figures.push_back(figure_of(row, quantity, *measured, *predicted, prediction));
+  report.figures.back().assumed = prediction.notes.assumed;
 }
 
-void score_beside(const Row& row, std::string_view what, std::optional<double> measured,
-                  std::optional<double> predicted, ScoreReport& report) {
+void score_beside(const Row& row, std::string_view what, MemoryKind kind,
+                  std::optional<double> measured, std::optional<double> predicted,
+                  const RowPrediction& prediction, ScoreReport& report) {
   if (!measured || !predicted) return;
-  report.beside.push_back({row.id,
-                           fmt::format("{} {}", row.source(), what),
-                           Scored::memory,
-                           *measured,
-                           *predicted,
-                           {},
-                           {}});
+  ScoredFigure figure = figure_of(row, Scored::memory, *measured, *predicted, prediction);
+  figure.source += fmt::format(" {}", what);
+  figure.kind = kind;
+  report.beside.push_back(std::move(figure));
 }
 
 /// What the verdict says of a run. Layers of which some are offloaded are several variants: their
@@ -115,8 +141,10 @@ void score_row(const Row& row, RowPredictor& predictor, ScoreReport& report) {
                  notes.refused_memory, prediction, report);
   score_quantity(row, Scored::time, prediction.measured_time_s, prediction.step_time_s,
                  notes.refused_time, prediction, report);
-  score_beside(row, "reserved", measured.reserved_gib, prediction.reserved_gib, report);
-  score_beside(row, "after step", measured.after_step_gib, prediction.after_step_gib, report);
+  score_beside(row, "reserved", MemoryKind::reserved, measured.reserved_gib,
+               prediction.reserved_gib, prediction, report);
+  score_beside(row, "after step", MemoryKind::states_and_activations, measured.after_step_gib,
+               prediction.after_step_gib, prediction, report);
 }
 
 OverallScore overall(const ScoreReport& report, Scored quantity) {

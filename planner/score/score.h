@@ -8,6 +8,7 @@
 #include "planner/score/predict.h"
 #include "planner/score/row.h"
 #include "planner/score/row_flags.h"
+#include "planner/score/row_measured.h"
 #include "planner/score/statistics.h"
 
 namespace shardwise {
@@ -23,7 +24,14 @@ struct ScoredFigure {
   double measured = 0;
   double predicted = 0;
   std::vector<std::string> assumed;
-  std::string engine;  // that it was predicted with
+  std::string engine;        // that it was predicted with
+  std::string architecture;  // of the GPU
+  std::string gpu;           // of the catalogue
+  std::string model;         // as its source calls it
+  bool in_sample = false;    // something that predicts it was fitted to data of its repository
+  MemoryKind kind = MemoryKind::total;  // of memory
+  std::string question;  // of a time: what runs of one source share that differ in layout alone
+  double sequences = 0;  // of a step
   double error() const { return (predicted - measured) / measured; }
 };
 

@@ -28,6 +28,7 @@ std::string to_json(const ScoreReport& report) {
     json.member("id", figure.id);
     json.member("quantity", name_of(figure.quantity));
     json.member("engine", figure.engine);
+    json.member("architecture", figure.architecture);
     json.member("measured", figure.measured);
     json.member("predicted", figure.predicted);
     json.member("error", figure.error());

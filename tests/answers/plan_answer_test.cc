@@ -125,16 +125,5 @@ TEST(Planning, TakesOneEngineAndListsItsLayoutsAlone) {
   }
 }
 
-TEST(TieBand, IsThatOfTheEngineOrOfAll) {
-  const TieBand megatron = tie_band("megatron_ddp");
-  EXPECT_EQ(megatron.engine, "megatron_ddp");
-  EXPECT_GT(megatron.share, 0);
-  EXPECT_GT(megatron.pairs, 100);
-  const TieBand others = tie_band("deepspeed");
-  EXPECT_EQ(others.engine, "");
-  EXPECT_GT(others.share, megatron.share);
-  for (const std::string& engine : engine_names()) EXPECT_LT(tie_band(engine).share, 0.2);
-}
-
 }  // namespace
 }  // namespace shardwise::sim

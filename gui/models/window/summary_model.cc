@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "planner/estimate/interval_table.h"
+#include "planner/spec/report/interval_words.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
 #include "simulator/comparison/tiles.h"
@@ -85,6 +87,11 @@ std::optional<Tile> error_tile(std::span<const PublishedFigure> nearest) {
     tile.unit += fmt::format(", {} memory", format_percent(*errors.memory));
   }
   return tile;
+}
+
+std::string tile_intervals(const Tile& tile, const Plan& plan, const StepReport& report) {
+  if (tile.id != "step" && tile.id != "memory") return "";
+  return intervals_line(report, report_intervals(plan.engine, plan.cluster));
 }
 
 std::string figure_text(const PublishedFigure& figure) {

@@ -37,6 +37,8 @@ std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report,
 /// How wrong predictions were of the published rows nearest to the plan: a tile as the others.
 /// Nothing where none is known.
 std::optional<Tile> error_tile(std::span<const PublishedFigure> nearest);
+/// Intervals of what the tiles of step and memory show; empty for others, and where none is known.
+std::string tile_intervals(const Tile& tile, const Plan& plan, const StepReport& report);
 /// "llama-3-8b on 64 x h100-sxm, torchtitan (FSDP2): time +3.1 %, memory -0.4 %".
 std::string figure_text(const PublishedFigure& figure);
 

@@ -19,6 +19,7 @@ struct Architecture {
 
 struct Allocator {
   std::string engine;
+  std::string data;  // of the fit, of all ranks and of those that share no states
   RuntimeMemory memory;
 };
 
@@ -48,6 +49,13 @@ Allocator read_allocator(ObjectReader entry) {
   m.slack_whole_share = entry.number_or("whole_share", 0, 0, 1);
   m.slack_most_bytes = entry.integer_or("most_bytes", 0, 0, kMostBytes);
   m.doubt_share = entry.number("doubt_share", 0, 1);
+  if (const JsonValue* found = entry.object("fit")) {
+    ObjectReader fit = entry.nested("fit", *found);
+    result.data = fit.string("data");
+    if (const JsonValue* whole = fit.object("whole", false)) {
+      result.data += "; " + fit.nested("whole", *whole).string("data");
+    }
+  }
   return result;
 }
 
@@ -82,11 +90,11 @@ const RuntimeMemory& machine_part(std::string_view architecture) {
   return kAll.front().memory;
 }
 
-const RuntimeMemory* allocator_part(std::string_view engine) {
+const Allocator* allocator_of(std::string_view engine) {
   static const std::vector<Allocator> kAll =
       read_entries<Allocator>(allocator_config(), "allocator.json", "engines", read_allocator);
   for (const Allocator& each : kAll) {
-    if (each.engine == engine) return &each.memory;
+    if (each.engine == engine) return &each;
   }
   return nullptr;
 }
@@ -96,7 +104,7 @@ const RuntimeMemory* allocator_part(std::string_view engine) {
 RuntimeMemory runtime_memory(const EngineProfile& engine, const GpuSpec& gpu) {
   if (engine.runtime != RuntimeMemory{}) return engine.runtime;
   RuntimeMemory result;
-  if (const RuntimeMemory* slack = allocator_part(engine.known_as())) result = *slack;
+  if (const Allocator* allocator = allocator_of(engine.known_as())) result = allocator->memory;
   const RuntimeMemory& machine = machine_part(gpu.architecture);
   result.context = machine.context;
   result.framework_workspace = machine.framework_workspace;
@@ -104,6 +112,12 @@ RuntimeMemory runtime_memory(const EngineProfile& engine, const GpuSpec& gpu) {
   result.communicator = machine.communicator;
   result.fp8_needs_transposes = machine.fp8_needs_transposes;
   return result;
+}
+
+const std::string& allocator_data(const EngineProfile& engine) {
+  static const std::string kNone;
+  const Allocator* allocator = allocator_of(engine.known_as());
+  return allocator == nullptr ? kNone : allocator->data;
 }
 
 }  // namespace shardwise

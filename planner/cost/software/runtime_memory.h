@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "planner/spec/machine/gpu_spec.h"
 #include "planner/spec/plan/engine_profile.h"
 
@@ -10,5 +12,8 @@ namespace shardwise {
 /// stays. The figures, their sources and residuals are configs/engines/runtime.json and
 /// allocator.json.
 RuntimeMemory runtime_memory(const EngineProfile& engine, const GpuSpec& gpu);
+
+/// The data that an engine's allocator was fitted to, as allocator.json names it.
+const std::string& allocator_data(const EngineProfile& engine);
 
 }  // namespace shardwise

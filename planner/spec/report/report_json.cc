@@ -298,7 +298,8 @@ void list_report(Io& io, R& report) {
 
 }  // namespace
 
-std::string report_json(const StepReport& report, const ReportedParameters& model) {
+std::string report_json(const StepReport& report, const ReportedParameters& model,
+                        const ReportIntervals& intervals) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.report/1");
@@ -311,6 +312,7 @@ std::string report_json(const StepReport& report, const ReportedParameters& mode
   }
   FieldWriter io(json);
   list_report(io, report);
+  write_intervals(json, report, intervals);
   json.end_object();
   return json.text();
 }
@@ -326,6 +328,7 @@ Result<StepReport> report_from_text(std::string_view text, const std::string& fi
   list_report(io, report);
   // Reports of earlier versions say no more than the point.
   if (report.verdict.needed == Bytes(0)) report.verdict.needed = report.verdict.point;
+  root.has("intervals");                                         // follow from engine and GPU
   for (const char* key : {"parameters", "active_parameters"}) {  // of the model, not of the step
     root.integer_or(key, 0, 0, kLargestReportInteger);
   }

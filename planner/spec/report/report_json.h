@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "planner/spec/json/json_writer.h"
+#include "planner/spec/report/error_interval.h"
 #include "planner/spec/report/report.h"
 #include "planner/spec/text/diagnostic.h"
 
@@ -16,7 +18,12 @@ struct ReportedParameters {
 };
 
 /// A report as JSON, schema "shardwise.report/1": docs/formats.md.
-std::string report_json(const StepReport& report, const ReportedParameters& model = {});
+/// \param intervals  of a prediction; not read back
+std::string report_json(const StepReport& report, const ReportedParameters& model = {},
+                        const ReportIntervals& intervals = {});
+
+/// The member "intervals" of an object; nothing where none is known.
+void write_intervals(JsonWriter& json, const StepReport& report, const ReportIntervals& known);
 
 /// Reads a report back. Whatever can be added up from its parts (allocated, reserved, total bytes)
 /// is not read but computed. Refused besides wrong types and ranges: a step of no time, parts that

@@ -106,7 +106,11 @@ TEST(Score, CountsVerdictsThatARunContradicts) {
 TEST(Score, AveragesOverSourcesRatherThanRows) {
   ScoreReport report;
   const auto add = [&](const char* source, double predicted) {
-    report.figures.push_back({source, source, Scored::time, 1.0, predicted, {}, {}});
+    ScoredFigure& figure = report.figures.emplace_back();
+    figure.id = figure.source = source;
+    figure.quantity = Scored::time;
+    figure.measured = 1;
+    figure.predicted = predicted;
   };
   for (int i = 0; i < 9; ++i) add("many", 1.1);
   add("few", 0.7);
@@ -197,7 +201,7 @@ TEST(ScoreJson, HasTheKeysThatProgramsRead) {
   EXPECT_EQ(json.size(), 7U);
   EXPECT_EQ(json.at("verdicts").at(0).size(), 6U);
   const auto& row = json.at("rows").at(0);
-  EXPECT_EQ(row.size(), 7U);
+  EXPECT_EQ(row.size(), 8U);
   EXPECT_NEAR(row.at("error").get<double>(),
               row.at("predicted").get<double>() / row.at("measured").get<double>() - 1, 1e-12);
   EXPECT_TRUE(row.at("assumed").is_array());

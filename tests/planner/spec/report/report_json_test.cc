@@ -154,5 +154,19 @@ TEST(ReportJson, RefusesAStageThatTheLayoutHasNot) {
   EXPECT_THAT(to_string(read.problems()), HasSubstr("is of stage 99, but the layout has "));
 }
 
+// They follow from engine and GPU, so that they are written for whoever reads the file.
+TEST(ReportJson, TakesIntervalsAndDoesNotReadThem) {
+  const StepReport report = full_report();
+  ReportIntervals known;
+  known.step = {0.5, 2, 40, 5, "pytorch", "hopper"};
+  known.allocated = {0.9, 1.1, 41, 6, "", ""};
+  const std::string text = report_json(report, {}, known);
+  EXPECT_THAT(text, HasSubstr("\"low_factor\": 0.5"));
+  EXPECT_THAT(text, HasSubstr("\"high_bytes\""));
+  const Result<StepReport> read = report_from_text(text, "report.json");
+  ASSERT_TRUE(read) << to_string(read.problems());
+  EXPECT_EQ(report_json(*read), report_json(report));
+}
+
 }  // namespace
 }  // namespace shardwise
