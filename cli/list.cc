@@ -16,6 +16,7 @@
 #include "planner/engines/executed.h"
 #include "planner/question/catalogue_summary.h"
 #include "planner/spec/json/json_writer.h"
+#include "planner/spec/plan/engine_profile.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/schedule_facts.h"
 #include "planner/spec/text/format.h"
@@ -137,13 +138,15 @@ Table schedules_table() {
 /// What `shardwise run` executes of a layout.
 std::string executed_text() {
   std::vector<std::string> fields;
+  std::vector<std::string> searched;
   for (const ExecutedField& field : executed_fields()) {
-    fields.push_back(fmt::format("{} {}", field.key, field.value));
+    (field.only ? fields : searched).push_back(fmt::format("{} {}", field.key, field.value));
   }
   return wrap(fmt::format("shardwise run trains on CPUs, and on NVIDIA GPUs (tried on one), "
-                          "with {}; plan, simulate and size search "
-                          "such layouts on clusters of CPUs (plan --open FIELD lifts it)",
-                          fmt::join(fields, ", ")),
+                          "with {}, and on GPUs {}; plan, simulate and size search "
+                          "such layouts, with {}, on clusters of CPUs (plan --open FIELD lifts it)",
+                          fmt::join(fields, ", "), fmt::join(searched, ", "),
+                          fmt::join(searched, ", ")),
               kTextWidth) +
          "\n";
 }
@@ -160,7 +163,9 @@ void list_engines(Listing& to) {
     to.table.row(
         {engine.name, fmt::format("{}", fmt::join(engine.zero_stages, " ")),
          each.axes.empty() ? "data parallel only" : fmt::format("{}", fmt::join(each.axes, " ")),
-         each.executed ? "data parallel only" : ""});
+         !each.executed          ? ""
+         : plans_buffers(engine) ? "data parallel, pipelines on CPUs"
+                                 : "data parallel only"});
     to.json.begin_object();
     to.json.member("name", engine.name);
     to.json.begin_array("zero_stages");
@@ -173,6 +178,7 @@ void list_engines(Listing& to) {
     if (each.executed) {
       to.json.begin_object("executed_only_with");
       for (const ExecutedField& field : executed_fields()) {
+        if (!field.only && plans_buffers(engine)) continue;
         to.json.member(field.key, field.value);
       }
       to.json.end_object();

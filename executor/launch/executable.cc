@@ -12,8 +12,10 @@
 #include "executor/weights/consistent_model.h"
 #include "planner/engines/executed.h"
 #include "planner/lowering/lower.h"
+#include "planner/spec/plan/engine_profile.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise::exec {
 namespace {
@@ -46,10 +48,34 @@ class Refusals {
 
 void check_layout_of(const Layout& layout, Refusals& refused) {
   for (const ExecutedField& field : executed_fields()) {
+    if (!field.only) continue;
     const std::string value = field_text(layout, std::string(field.key));
     refused.unless(value == field.value, fmt::format("/layout/{}", field.key), value,
                    std::string(field.hint));
   }
+}
+
+/// Of a plan with several stages.
+void check_pipeline(const Plan& plan, Refusals& refused) {
+  const Layout& layout = plan.layout;
+  if (layout.pp == 1) return;
+  refused.unless(executor_trains_on(plan.cluster), "/layout/pp", fmt::format("{}", layout.pp),
+                 "pipelines are on clusters of CPUs");
+  refused.unless(plans_buffers(plan.engine), "/layout/pp",
+                 fmt::format("{} of engine {}", layout.pp, plan.engine.name),
+                 "pipelines are of engine shardwise");
+  const ScheduleFacts schedule = facts_of(layout);
+  refused.unless(!schedule.v_shaped && !schedule.splits_backward, "/layout/schedule",
+                 std::string(name_of(layout.schedule)), "one_f_one_b, gpipe and looped_bfs are");
+  refused.unless(!plan.job.calculate_per_token_loss, "/job/calculate_per_token_loss",
+                 "true in a pipeline", "false is");
+  // Shards of the table are others where it lies beside other tensors.
+  const bool whole =
+      layout.zero_stage == 0 || (layout.dp_shard == 1 && !layout.outer_shards_optimizer);
+  refused.unless(
+      !plan.model.tie_word_embeddings || whole, "/model/tie_word_embeddings",
+      fmt::format("true in a pipeline with ZeRO-{} over {} ranks", layout.zero_stage, layout.dp()),
+      "ZeRO-0 or dp_shard 1 is, or a model with a head of its own");
 }
 
 /// bf16 weights are updated without a wider copy under our own engine alone.
@@ -73,6 +99,7 @@ Diagnostics cannot_execute(const Plan& plan) {
   refused.unless(std::ranges::find(engines, plan.engine.known_as()) != engines.end(),
                  "/engine/name", plan.engine.name, fmt::format("{} are", fmt::join(engines, ", ")));
   check_layout_of(plan.layout, refused);
+  check_pipeline(plan, refused);
   check_job(plan.job, plan.engine, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);
   Diagnostics problems = refused.take();
@@ -82,11 +109,12 @@ Diagnostics cannot_execute(const Plan& plan) {
   if (problems.empty()) problems = too_many_operations(plan);
   if (!problems.empty()) return problems;
   const StepProgram program = lower(plan);
-  const StageProgram& stage = program.stages.front();
-  for (const ProgramOp& op : stage.operations) {
-    if (has_kernel(stage, op)) continue;
-    return {{"", 0, 0, "/layout", fmt::format("{} has no kernel", name_of(stage, op)),
-             "gathers, reductions and passes of data parallelism have"}};
+  for (const StageProgram& stage : program.stages) {
+    for (const ProgramOp& op : stage.operations) {
+      if (has_kernel(stage, op)) continue;
+      return {{"", 0, 0, "/layout", fmt::format("{} has no kernel", name_of(stage, op)),
+               "passes, messages, gathers and reductions have"}};
+    }
   }
   return problems;
 }

@@ -12,6 +12,7 @@
 #include "planner/cost/layer/operation_memory.h"
 #include "planner/estimate/estimate.h"
 #include "planner/spec/plan/mesh.h"
+#include "planner/spec/plan/names.h"
 #include "planner/spec/text/format.h"
 
 namespace shardwise::exec {
@@ -36,9 +37,11 @@ std::vector<std::string> host_names(World& world) {
 
 void announce(const Plan& plan, std::int64_t steps) {
   const Layout& layout = plan.layout;
-  fmt::print("{}, {} parameters, {} ZeRO-{}, dp_shard {}, dp_replicate {}\n", plan.model.name,
+  const std::string stages =
+      layout.pp > 1 ? fmt::format(", pp {} by {}", layout.pp, name_of(layout.schedule)) : "";
+  fmt::print("{}, {} parameters, {} ZeRO-{}, dp_shard {}, dp_replicate {}{}\n", plan.model.name,
              format_count(plan.model.parameter_count()), plan.engine.name, layout.zero_stage,
-             layout.dp_shard, layout.dp_replicate);
+             layout.dp_shard, layout.dp_replicate, stages);
   const std::int64_t batch = plan.job.batch_for(layout.dp(), layout.micro_batch_size);
   const Seconds step = evaluate(plan.model, plan.cluster, plan.job, plan.engine, layout).step_time;
   fmt::print("{} tokens a step, predicted {} a step on {}; {} for {} step{}\n",
@@ -58,6 +61,9 @@ void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) 
     if (layout.dp_replicate > 1) {
       fmt::print(", replicas {}",
                  fmt::join(group_ranks(layout, GroupKind::dp_replicate, rank), " "));
+    }
+    if (layout.pp > 1) {
+      fmt::print(", stages {}", fmt::join(group_ranks(layout, GroupKind::pp, rank), " "));
     }
     fmt::print("\n");
   }

@@ -16,6 +16,7 @@
 #include "executor/comm/thread_world.h"
 #include "executor/comm/watchdog.h"
 #include "executor/engine/meetings.h"
+#include "executor/engine/rank_place.h"
 #include "executor/engine/replica_check.h"
 #include "executor/kernels/products/gemm.h"
 #include "executor/kernels/products/gemm_library.h"
@@ -59,6 +60,24 @@ std::chrono::milliseconds patience_of(const RunOptions& options) {
 
 StepRecord record_of(const Trainer& trainer, const StepSpans& step) {
   return {trainer.program(step.program), trainer.items(step.program), step.spans, step.seconds};
+}
+
+/// What a rank of each stage records of its programs, without moments.
+std::vector<RankRecord> records_of_stages(const Trainer& trainer, const Layout& layout,
+                                          const StepSpans& first, const StepSpans& median) {
+  std::vector<RankRecord> stages;
+  for (const std::int64_t rank : group_ranks(layout, GroupKind::pp, 0)) {
+    const auto of = [&](const StepSpans& step) -> StepRecord {
+      StageProgram program = trainer.program_of(rank, step.program);
+      std::vector<MemoryItem> items = memory_items(program);
+      const std::size_t spans = step.spans.empty() ? 0 : program.operations.size();
+      return {std::move(program), std::move(items), std::vector<OpSpan>(spans), 0};
+    };
+    RankRecord& stage = stages.emplace_back();
+    stage.first = of(first);
+    stage.steady = of(median);
+  }
+  return stages;
 }
 
 /// What all ranks of a run train with.
@@ -146,8 +165,9 @@ void tell_unmeasured(const RunOptions& options) {
 }
 
 /// A rank's whole run; rank 0 tells how it goes.
+/// \param stages  gets records_of_stages() where there are several; may be null
 RankRecord train(const Run& run, const Start& start, World& world, Device& device, Arena& arena,
-                 AbortSignal& abort) {
+                 AbortSignal& abort, std::vector<RankRecord>* stages = nullptr) {
   if (world.rank() == 0) {
     introduce_devices(run.devices.notes());
     if (!run.devices.on_gpus()) introduce_devices(gemm_library().notes());
@@ -179,9 +199,13 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
         {run.options.save_weights, run.options.weights_dtype, run.options.max_shard_size.value()});
   }
   if (run.resumed && run.resumed->finished) return {};
+  const StepSpans& median = trainer.median_step();
+  if (stages != nullptr && run.plan.layout.pp > 1) {
+    *stages = records_of_stages(trainer, run.plan.layout, trainer.first_step(), median);
+  }
   return {world.rank(),
           record_of(trainer, trainer.first_step()),
-          record_of(trainer, trainer.median_step()),
+          record_of(trainer, median),
           trainer.unrecorded_seconds(),
           arena.bytes(),
           start.growth(),
@@ -318,9 +342,17 @@ int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, Abor
   reserve_gemm_buffers(options.train.threads);
   const std::unique_ptr<Device> device = run.devices.device(world.rank());
   Arena arena;
-  RankRecord own = train(run, start, world, *device, arena, abort);
+  std::vector<RankRecord> stages;
+  RankRecord own =
+      train(run, start, world, *device, arena, abort, world.rank() == 0 ? &stages : nullptr);
   if (run.resumed && run.resumed->finished) return kDone;
-  const GatheredRecords gathered = gather_records(world, std::move(own));
+  ProgramsOf programs_of;
+  if (!stages.empty()) {
+    programs_of = [&](int rank) {
+      return stages[static_cast<std::size_t>(stage_of(run.plan.layout, rank))];
+    };
+  }
+  const GatheredRecords gathered = gather_records(world, std::move(own), programs_of);
   for (const std::string& line : gathered.left_out) fmt::print(stderr, "shardwise-run: {}\n", line);
   if (world.rank() == 0) write_records(run, gathered.ranks);
   return kDone;
@@ -342,7 +374,8 @@ int run(const RunOptions& asked) {
   const Result<Plan> plan =
       read_plan(options.plan, [](const Plan& each) { return problems_of(each); });
   if (plan) {
-    const Diagnostics problems = problems_of_ranks(*plan, options, launcher);
+    Diagnostics problems = problems_of_ranks(*plan, options, launcher);
+    if (problems.empty()) problems = problems_of_pipeline(*plan, options);
     if (!problems.empty()) return refuse_alone(launcher, problems);
   }
   if (launcher.ranks == 1 && plan && are_processes(*plan, options)) {

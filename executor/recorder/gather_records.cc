@@ -15,7 +15,7 @@
 namespace shardwise::exec {
 namespace {
 
-/// How much a rank recorded: of one program all ranks have the same.
+/// How much a rank recorded, or is to record by its programs.
 struct Counts {
   std::int64_t first_spans = 0;
   std::int64_t first_items = 0;
@@ -41,9 +41,8 @@ Counts counts_of(const RankRecord& record) {
           std::ssize(record.steady.spans), std::ssize(record.steady.items)};
 }
 
-/// What the two of a pair recorded.
-std::array<Counts, 2> exchange_counts(ControlGroup& pair, const RankRecord& own) {
-  const Counts mine = counts_of(own);
+/// What rank 0 expects, and what the other has.
+std::array<Counts, 2> exchange_counts(ControlGroup& pair, const Counts& mine) {
   std::array<Counts, 2> both;
   pair.all_gather_bytes(std::as_bytes(std::span(&mine, 1)),
                         std::as_writable_bytes(std::span(both)));
@@ -79,11 +78,10 @@ void receive(ControlGroup& pair, StepRecord& step) {
   for (std::size_t i = 0; i < bytes.size(); ++i) step.items[i].life.bytes = bytes[i];
 }
 
-/// What the other of the pair recorded, of the same programs as `own`.
-RankRecord receive(ControlGroup& pair, const RankRecord& own) {
+/// What the other of the pair recorded. \param record  of its programs
+RankRecord receive(ControlGroup& pair, RankRecord record) {
   Header header;
   pair.receive(std::as_writable_bytes(std::span(&header, 1)), 1);
-  RankRecord record = own;
   record.arena_bytes = header.arena_bytes;
   record.growth_bytes = header.growth_bytes;
   record.first.seconds = header.first_seconds;
@@ -103,7 +101,7 @@ bool is_sound(const OpSpan& span) {
          span.met <= span.end;
 }
 
-/// Why counts are not those of a record of rank 0's programs.
+/// Why counts are not those of a record of a rank's programs.
 std::string difference(const Counts& expected, const Counts& found) {
   return fmt::format(
       "its first and steady step have {} and {} operations and {} and {} buffers, rank 0's {} and "
@@ -124,14 +122,14 @@ std::optional<std::string> unsound(const StepRecord& step) {
 
 }  // namespace
 
-GatheredRecords gather_records(World& world, RankRecord own) {
+GatheredRecords gather_records(World& world, RankRecord own, const ProgramsOf& programs_of) {
   const auto pair_with = [&](std::int64_t rank) {
     return world.control_group({0, rank}, Control::records);
   };
   GatheredRecords gathered;
   if (world.rank() != 0) {
     const std::unique_ptr<ControlGroup> pair = pair_with(world.rank());
-    const auto [first, mine] = exchange_counts(*pair, own);
+    const auto [first, mine] = exchange_counts(*pair, counts_of(own));
     if (first == mine) send(*pair, own);
     gathered.ranks.push_back(std::move(own));
     return gathered;
@@ -142,12 +140,13 @@ GatheredRecords gather_records(World& world, RankRecord own) {
   gathered.ranks.push_back(std::move(own));
   for (int rank = 1; rank < world.size(); ++rank) {
     const std::unique_ptr<ControlGroup> pair = pair_with(rank);
-    const auto [mine, theirs] = exchange_counts(*pair, gathered.ranks.front());
+    RankRecord expected = programs_of ? programs_of(rank) : gathered.ranks.front();
+    const auto [mine, theirs] = exchange_counts(*pair, counts_of(expected));
     if (mine != theirs) {
       leave_out(rank, difference(mine, theirs));
       continue;
     }
-    RankRecord record = receive(*pair, gathered.ranks.front());
+    RankRecord record = receive(*pair, std::move(expected));
     record.rank = rank;
     std::optional<std::string> wrong = unsound(record.first);
     if (!wrong) wrong = unsound(record.steady);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,14 @@ struct GatheredRecords {
   std::vector<std::string> left_out;  // a line for each rank without a record, and why
 };
 
-/// The records of all ranks, each a process of its own. All ranks call together. The programs of
-/// the others' records are `own`'s, as all ranks of a stage run one program. A record of other
-/// programs, or whose moments run backwards, is left out.
+/// A record without moments of the programs that a rank runs.
+using ProgramsOf = std::function<RankRecord(int rank)>;
+
+/// The records of all ranks, each a process of its own. All ranks call together. A record of other
+/// programs than its rank's, or whose moments run backwards, is left out.
+/// \param programs_of  asked on rank 0 of the others; none: the programs are `own`'s, as all ranks
+/// of a stage run one program
 /// \returns on rank 0 all of them, on others `own` alone
-GatheredRecords gather_records(World& world, RankRecord own);
+GatheredRecords gather_records(World& world, RankRecord own, const ProgramsOf& programs_of = {});
 
 }  // namespace shardwise::exec

@@ -52,14 +52,25 @@ RecordedStep steady_step(const RankRecord& rank) {
   return recorded(rank.steady, begin_of(rank.steady));
 }
 
+using Ranks = std::vector<const RankRecord*>;
+
 /// The rank whose compute stream is busiest.
-const RankRecord& busiest_rank(std::span<const RankRecord> ranks) {
-  std::vector<StageTimeline> stages;
+const RankRecord& busiest_rank(const Ranks& ranks) {
+  std::vector<StageTimeline> timelines;
   std::vector<OperationTime> unused;
-  for (const RankRecord& rank : ranks) {
-    stages.push_back(stage_timeline(steady_step(rank), unused));
+  for (const RankRecord* rank : ranks) {
+    timelines.push_back(stage_timeline(steady_step(*rank), unused));
   }
-  return ranks[busiest_of(stages)];
+  return *ranks[busiest_of(timelines)];
+}
+
+/// The ranks of each stage that has some.
+std::vector<Ranks> by_stage(std::span<const RankRecord> ranks) {
+  std::map<std::int32_t, Ranks> stages;
+  for (const RankRecord& rank : ranks) stages[rank.steady.program.stage].push_back(&rank);
+  std::vector<Ranks> all;
+  for (auto& stage : stages) all.push_back(std::move(stage.second));
+  return all;
 }
 
 /// Of all ranks where all were recorded by one clock, else of `rank` alone.
@@ -103,11 +114,11 @@ struct MostHeld {
   StageMemory memory;  // each phase is that of the rank that held most in it
   const RankRecord* steady = nullptr;
 };
-MostHeld most_held(std::span<const RankRecord> ranks) {
+MostHeld most_held(const Ranks& ranks) {
   MostHeld most;
   Bytes steady;
-  for (const RankRecord& rank : ranks) {
-    const StageMemory held = memory_of(rank);
+  for (const RankRecord* rank : ranks) {
+    const StageMemory held = memory_of(*rank);
     for (std::size_t phase = 0; phase < held.phases.size(); ++phase) {
       const bool more = held.phases[phase].total() > most.memory.phases[phase].total();
       if (more) most.memory.phases[phase] = held.phases[phase];
@@ -115,20 +126,46 @@ MostHeld most_held(std::span<const RankRecord> ranks) {
     const Bytes peak = std::max(held[MemoryPhase::steady_forward_backward].total(),
                                 held[MemoryPhase::steady_optimizer_step].total());
     if (most.steady != nullptr && peak <= steady) continue;
-    most.steady = &rank;
+    most.steady = rank;
     steady = peak;
   }
   return most;
 }
 
+/// What each stage held and when its busiest rank ran what. \returns the stage that is busiest
+std::size_t fill_stages(StepReport& report, const std::vector<Ranks>& stages) {
+  report.stages.clear();
+  report.stage_upper.clear();
+  StepTimeline timeline;
+  for (const Ranks& ranks : stages) {
+    const MostHeld held = most_held(ranks);
+    report.stages.push_back(held.memory);
+    report.stage_upper.push_back(held.memory.peak_total());
+    timeline.stages.push_back(
+        stage_timeline(steady_step(busiest_rank(ranks)), timeline.operations));
+    fill_memory(timeline.stages.back(), held.steady->steady);
+  }
+  const auto worst =
+      std::ranges::max_element(report.stages, {}, &StageMemory::peak_total) - report.stages.begin();
+  const StageMemory& fullest = report.stages[static_cast<std::size_t>(worst)];
+  report.verdict.worst_stage = static_cast<std::int32_t>(worst);
+  report.verdict.point = fullest.peak_total();
+  report.verdict.upper = report.verdict.needed = report.verdict.point;
+  report.verdict.worst_phase = fullest.peak_phase();
+  timeline.overlap = overlap_of(timeline.stages);
+  report.timeline = std::move(timeline);
+  return busiest_of(report.timeline->stages);
+}
+
 }  // namespace
 
 StepReport measured_report(const Plan& plan, std::span<const RankRecord> ranks) {
-  const RankRecord& record = busiest_rank(ranks);
-  const RecordedStep step = steady_step(record);
-  const MostHeld held = most_held(ranks);
+  const std::vector<Ranks> stages = by_stage(ranks);
   StepReport report =
       estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, Detail::numbers);
+  const std::size_t busiest = fill_stages(report, stages);
+  const RankRecord& record = busiest_rank(stages[busiest]);
+  const RecordedStep step = steady_step(record);
   const bool apart = record.unrecorded_s > 0;
   const double length = apart ? record.unrecorded_s : record.steady.seconds;
   const double faster = report.step_time.value() / length;
@@ -155,22 +192,12 @@ StepReport measured_report(const Plan& plan, std::span<const RankRecord> ranks) 
   scale(report.time, length / record.steady.seconds);
   report.compute = {};
   report.assumptions.clear();
-  report.stages = {held.memory};
-  report.verdict.point = report.stages.front().peak_total();
-  report.verdict.upper = report.verdict.needed = report.verdict.point;
-  report.verdict.worst_phase = report.stages.front().peak_phase();
-  report.stage_upper = {report.verdict.upper};
-  StepTimeline timeline;
-  timeline.stages = {stage_timeline(step, timeline.operations)};
-  fill_memory(timeline.stages.front(), held.steady->steady);
-  timeline.critical_path = measured_critical_path(plan, ranks, record);
-  timeline.overlap = overlap_of(timeline.stages);
-  report.by_axis = times_by_axis(timeline.stages.front());
+  report.timeline->critical_path = measured_critical_path(plan, ranks, record);
+  report.by_axis = times_by_axis(report.timeline->stages[busiest]);
   for (AxisTime& axis : report.by_axis) {
     axis.total = axis.total * (length / record.steady.seconds);
     axis.exposed = axis.exposed * (length / record.steady.seconds);
   }
-  report.timeline = std::move(timeline);
   return report;
 }
 

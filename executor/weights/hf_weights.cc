@@ -78,14 +78,14 @@ void compare_configuration(const std::filesystem::path& folder, const Plan& plan
   }
 }
 
-/// Compares the stored tensors with those of the model's units.
-void compare_tensors(const SafetensorsSet& files, const StateUnits& units, const ModelSpec& model,
-                     const std::string& path, Diagnostics& problems) {
+/// Compares the stored tensors with those of the model's units, of all stages.
+void compare_tensors(const SafetensorsSet& files, const std::vector<StateUnit>& units,
+                     const ModelSpec& model, const std::string& path, Diagnostics& problems) {
   const auto problem = [&](const std::string& file, std::string message, std::string hint = {}) {
     problems.push_back({file, 0, 0, "--init-from", std::move(message), std::move(hint)});
   };
   std::set<const StoredTensor*> used;
-  for (const StateUnit& unit : units.units) {
+  for (const StateUnit& unit : units) {
     for (const UnitTensor& tensor : unit.tensors) {
       const SafetensorsSet::Place* const place = find(files, tensor.name);
       if (place == nullptr) {
@@ -145,7 +145,12 @@ Result<HfWeights> HfWeights::open(const std::filesystem::path& path, const Plan&
   const bool folder = std::filesystem::is_directory(path, ignored);
   compare_configuration(folder ? path : path.parent_path(), plan, problems);
   const LoweringContext context = lowering_context(plan, Granularity::layer, false);
-  compare_tensors(*files, state_units(context, 0), plan.model, path.string(), problems);
+  std::vector<StateUnit> units;
+  for (std::int32_t stage = 0; stage < plan.layout.pp; ++stage) {
+    const StateUnits own = state_units(context, stage);
+    units.insert(units.end(), own.units.begin(), own.units.end());
+  }
+  compare_tensors(*files, units, plan.model, path.string(), problems);
   if (problems.size() > kMostProblems) {
     const std::size_t more = problems.size() - kMostProblems;
     problems.resize(kMostProblems);

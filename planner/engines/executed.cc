@@ -10,8 +10,8 @@ std::span<const ExecutedField> executed_fields() {
   static constexpr std::array<ExecutedField, 8> kFields = {{
       {"tp", "1", kData},
       {"cp", "1", kData},
-      {"pp", "1", kData},
-      {"vpp", "1", kData},
+      {"pp", "1", kData, false},
+      {"vpp", "1", kData, false},
       {"ep", "1", kData},
       {"offload_optimizer", "false", "false is"},
       {"offload_activations", "false", "false is"},

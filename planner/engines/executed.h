@@ -10,15 +10,17 @@
 
 namespace shardwise {
 
-/// A field of a layout of which our executor runs one value only.
+/// A field of a layout that searches hold at one value where our executor trains.
 struct ExecutedField {
   std::string_view key;
   std::string_view value;
   std::string_view hint;  // what runs instead of another value
+  bool only = true;       // it runs no other value; of the rest some do, as a plan asks for them
 };
 
-/// What `shardwise run` executes of a layout: every combination of data parallelism. The one list
-/// for the executor's refusals, for searches where it trains and for `shardwise list engines`.
+/// What `shardwise run` executes of a layout: every combination of data parallelism, and pipelines
+/// where a plan has them. The one list for the executor's refusals, for searches where it trains
+/// and for `shardwise list engines`.
 std::span<const ExecutedField> executed_fields();
 
 /// Engines whose rules of gathers and reductions the executor follows.

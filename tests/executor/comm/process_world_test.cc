@@ -134,6 +134,36 @@ TEST(ProcessWorld, SendsEachPieceWhereThreadsDo) {
   });
 }
 
+// As two stages of a pipeline: each has a stream that sends and one that receives, and the two ways
+// never meet, whichever comes first.
+TEST(ProcessWorld, SendsBothWaysBetweenTwoStagesAtOnce) {
+  expect_same_as_threads([](World& world, Communicator& /*all*/) {
+    const bool takes_part = world.rank() < 2;
+    const auto pair = [&](const std::vector<std::int64_t>& ranks) {
+      return world.communicator(takes_part ? ranks : std::vector<std::int64_t>{world.rank()},
+                                Stream::send);
+    };
+    const std::unique_ptr<Communicator> down = pair({0, 1});
+    const std::unique_ptr<Communicator> up = pair({1, 0});
+    std::vector<float> received(3'000);
+    if (!takes_part) return received;
+    const bool first = world.rank() == 0;
+    const std::vector<float> sent = values_of(world.rank(), 1'000);
+    std::thread sender([&] {
+      DeviceStream stream;
+      const Message message = {1, sent, {}};
+      for (int i = 0; i < 3; ++i) (first ? *down : *up).send_receive({&message, 1}, stream);
+    });
+    DeviceStream stream;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const Message message = {0, {}, std::span(received).subspan(i * 1'000, 1'000)};
+      (first ? *up : *down).send_receive({&message, 1}, stream);
+    }
+    sender.join();
+    return received;
+  });
+}
+
 // Around a ring and back, two tensors each way: none waits for another.
 TEST(ProcessWorld, SendsAndReceivesAsThreadsDo) {
   expect_same_as_threads([](World& world, Communicator& group) {

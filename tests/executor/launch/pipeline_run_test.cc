@@ -1,0 +1,197 @@
+// Pipelines, as people start them.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/cost/memory/memory.h"
+#include "planner/model/hf_config.h"
+#include "planner/search/search.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/report/report_json.h"
+#include "tests/executor/launch/plans.h"
+#include "tests/support/command.h"
+#include "tests/support/models.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using shardwise::test::Outcome;
+using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int kPipelineSteps = 10;
+
+/// A Llama of four blocks with a head of its own.
+Plan pipeline_plan(std::int32_t pp, int zero_stage = 0, int dp_shard = 1) {
+  Plan plan = tiny_plan("shardwise", zero_stage, dp_shard, 4);
+  plan.model = shardwise::test::llama(4, 32, 88, 4, 2, 256);
+  plan.model.model_type = "llama";
+  plan.layout.pp = pp;
+  plan.cluster = *with_gpus(*find_cluster("laptop"), plan.layout.world());
+  return plan;
+}
+
+std::vector<std::string> losses(const Plan& plan, Started started = Started::threads) {
+  const Scratch scratch;
+  const std::string metrics = scratch.path("metrics.jsonl");
+  const auto [program, arguments] =
+      command_of(started, static_cast<int>(plan.layout.world()),
+                 {scratch.write(plan), "--data", kTrainingText, "--steps",
+                  std::to_string(kPipelineSteps), "--metrics", metrics, "--learning-rate", "0.01"});
+  const Outcome done = run_program(program, arguments);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  return losses_of(metrics);
+}
+
+/// What a stage keeps of micro-batches, and what messages and temporaries take. Messages are
+/// temporaries in the ledger and activations in a record.
+std::int64_t passing(const Ledger& memory) {
+  return memory[MemoryCategory::activations] + memory[MemoryCategory::activations_in_flight] +
+         memory[MemoryCategory::working];
+}
+
+void expect_states(const Ledger& measured, const Ledger& predicted) {
+  for (const MemoryCategory category :
+       {MemoryCategory::weights, MemoryCategory::main_weights, MemoryCategory::gradients,
+        MemoryCategory::main_gradients, MemoryCategory::optimizer_moments}) {
+    EXPECT_EQ(measured[category], predicted[category]) << name_of(category);
+  }
+}
+
+void expect_stage(const Ledger& measured, const Ledger& predicted) {
+  EXPECT_EQ(passing(measured), passing(predicted));
+  for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+    const auto category = static_cast<MemoryCategory>(c);
+    const bool together = category == MemoryCategory::activations ||
+                          category == MemoryCategory::activations_in_flight ||
+                          category == MemoryCategory::working;
+    if (together || category == MemoryCategory::gradient_staging) continue;
+    EXPECT_EQ(measured[category], predicted[category]) << name_of(category);
+  }
+  const std::int64_t more =
+      measured[MemoryCategory::gradient_staging] - predicted[MemoryCategory::gradient_staging];
+  EXPECT_GE(more, 0);
+  EXPECT_LE(more, predicted[MemoryCategory::gradients]);
+}
+
+TEST(PipelineRun, TrainsALlamaWithTheBitsOfOneRank) {
+  for (const DType precision : {DType::fp32, DType::bf16}) {
+    Plan plan = pipeline_plan(1);
+    plan.job.precision = precision;
+    const std::vector<std::string> alone = losses(plan);
+    ASSERT_EQ(alone.size(), kPipelineSteps);
+    for (const std::int32_t pp : {2, 4}) {
+      for (const PipelineSchedule schedule :
+           {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe}) {
+        Plan split = pipeline_plan(pp);
+        split.layout.schedule = schedule;
+        split.job.precision = precision;
+        EXPECT_EQ(losses(split), alone) << name_of(schedule) << ", pp " << pp;
+      }
+    }
+  }
+}
+
+TEST(PipelineRun, GivesProcessesTheBitsOfThreads) {
+  const Plan plan = pipeline_plan(2, 3, 2);
+  const std::vector<std::string> threads = losses(plan);
+  EXPECT_EQ(threads, losses(pipeline_plan(1, 3, 2)));
+  for (const Started started : ways_of_processes()) EXPECT_EQ(losses(plan, started), threads);
+}
+
+// Embedding and head have one table, on two stages.
+TEST(PipelineRun, TrainsModelsOfOneTableAsOneRankDoes) {
+  for (const char* const name : {"gpt2-tiny", "llama-tiny"}) {
+    std::vector<std::vector<double>> curves;
+    for (const std::int32_t pp : {1, 2}) {
+      Plan plan = pipeline_plan(pp);
+      plan.model = *load_model(name);
+      const Scratch scratch;
+      const std::string metrics = scratch.path("metrics.jsonl");
+      const Outcome done = shardwise_run({scratch.write(plan), "--data", kTrainingText, "--steps",
+                                          std::to_string(kPipelineSteps), "--metrics", metrics});
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      curves.push_back(numbers_of(metrics, "loss"));
+    }
+    ASSERT_EQ(curves[0].size(), kPipelineSteps);
+    for (std::size_t step = 0; step < curves[0].size(); ++step) {
+      EXPECT_NEAR(curves[1][step], curves[0][step], 1e-5 * curves[0][step]) << name;
+    }
+  }
+}
+
+// Of every stage to the byte: its states, and together what it keeps of micro-batches, messages and
+// temporaries. A pass may hold gradients of a unit, or of a shared table, beside those that
+// persist.
+TEST(PipelineRun, HoldsTheBytesOfTheLedger) {
+  for (const bool tied : {false, true}) {
+    for (const auto& [zero_stage, dp_shard] : {std::pair(0, 1), std::pair(3, 2)}) {
+      if (tied && dp_shard > 1) continue;
+      for (const PipelineSchedule schedule :
+           {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe}) {
+        Plan plan = pipeline_plan(2, zero_stage, dp_shard);
+        if (tied) plan.model = *load_model("llama-tiny");
+        plan.layout.schedule = schedule;
+        const Scratch scratch;
+        const std::string path = scratch.path("report.json");
+        const Outcome done = shardwise_run(
+            {scratch.write(plan), "--data", kTrainingText, "--steps", "3", "--report", path});
+        ASSERT_EQ(done.exit_code, 0) << done.err;
+        const Result<StepReport> report = read_report(path);
+        ASSERT_TRUE(report) << to_string(report.problems());
+        ASSERT_EQ(report->stages.size(), 2U);
+        const LayoutMemory predicted =
+            layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
+        for (std::size_t stage = 0; stage < 2; ++stage) {
+          for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+            const auto phase = static_cast<MemoryPhase>(p);
+            SCOPED_TRACE(fmt::format("stage {}, {}, ZeRO-{}, {}{}", stage, name_of(schedule),
+                                     zero_stage, name_of(phase), tied ? ", tied" : ""));
+            const auto expect = tied ? expect_states : expect_stage;
+            expect(report->stages[stage][phase], predicted.stages[stage][phase]);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PipelineRun, IsRefusedBeforeAnythingIsAllocatedWhereItCannotBeExecuted) {
+  const Scratch scratch;
+  const auto refusal = [&](const Plan& plan, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {scratch.write(plan), "--data", kTrainingText, "--steps", "2"});
+    const Outcome refused = shardwise_run(more);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.out, IsEmpty());
+    return refused.err;
+  };
+  Plan plan = pipeline_plan(2);
+  plan.layout.schedule = PipelineSchedule::zb_h1;
+  EXPECT_THAT(refusal(plan), HasSubstr("/layout/schedule: zb_h1 cannot be executed\n"
+                                       "    one_f_one_b, gpipe and looped_bfs are"));
+  plan = pipeline_plan(2);
+  plan.job.calculate_per_token_loss = true;
+  EXPECT_THAT(refusal(plan), HasSubstr("/job/calculate_per_token_loss: true in a pipeline cannot "
+                                       "be executed\n    false is"));
+  plan = pipeline_plan(2, 1, 2);
+  plan.model = *load_model("llama-tiny");
+  EXPECT_THAT(refusal(plan), HasSubstr("/model/tie_word_embeddings: true in a pipeline with ZeRO-1 "
+                                       "over 2 ranks cannot be executed\n"));
+  for (const char* const flag : {"--checkpoint-dir", "--save-weights", "--resume"}) {
+    EXPECT_THAT(refusal(pipeline_plan(2), {flag, scratch.path("folder")}),
+                HasSubstr(fmt::format("{}: the plan has pp 2, and weights of pipelines are not "
+                                      "stored\n    leave {} out, or make a plan with pp 1",
+                                      flag, flag)));
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
