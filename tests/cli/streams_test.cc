@@ -53,7 +53,7 @@ TEST(StandardOutput, ThatIsClosedIsNotGivenToAFile) {
 
 TEST(StandardError, ThatIsClosedOrFullEndsWithThree) {
   for (const std::string& line : std::vector<std::string>{
-           "nope", "", "estimate --model none --cluster laptop", "compare a b --tolerance nan",
+           "nope", "estimate --model none --cluster laptop", "compare a b --tolerance nan",
            "plan --no-such-flag", "score no-such.jsonl", "simulate no-such-plan.json"}) {
     EXPECT_EQ(in_shell(line).exit_code, 2) << line;
     EXPECT_EQ(in_shell(line + " 2>&-").exit_code, 3) << line;

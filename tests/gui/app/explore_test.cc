@@ -182,7 +182,10 @@ TEST_F(NothingFits, ShowsTheWayOutAndWhatIsWrongWithTheRow) {
   place("explorer.way_out");
   place("explorer.misfit");
   EXPECT_FALSE(state().exploring.way_out.empty());
-  EXPECT_FALSE(state().exploring.fix->text.empty());
+  EXPECT_FALSE(state().exploring.fix.has_value());  // one way out, that of the question
+  ASSERT_GT(state().shown.size(), 1U);
+  EXPECT_LE(state().answer.rows[state().shown[0]].memory,
+            state().answer.rows[state().shown[1]].memory);
 }
 
 class TwiceAsLarge : public Explore {
