@@ -145,7 +145,7 @@ TEST(Examples, OfHelpAndReadmeEndWithSuccess) {
     commands.insert(commands.end(), some.begin(), some.end());
   }
   const std::vector<std::string> questions = questions_of_readme();
-  EXPECT_EQ(questions.size(), 15U);
+  EXPECT_EQ(questions.size(), 16U);
   commands.insert(commands.end(), questions.begin(), questions.end());
   const Folder folder;
   std::set<std::string> done;
