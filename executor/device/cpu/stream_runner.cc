@@ -9,6 +9,7 @@
 #include "executor/device/cpu/thread_turns.h"
 #include "executor/kernels/start_thread.h"
 #include "planner/cost/collectives/collective.h"
+#include "planner/spec/plan/group_axes.h"
 
 namespace shardwise::exec {
 
@@ -195,7 +196,9 @@ std::string StreamRunner::operation(std::size_t program, std::uint32_t op) const
   const std::vector<CollectiveWork>& work =
       of.costs[static_cast<std::size_t>(each.cost)].collectives;
   const std::string text = name_of(of, each);
-  return work.empty() ? text : fmt::format("{} ({})", text, name_of(work.front().kind));
+  if (work.empty()) return text;
+  return fmt::format("{} ({} over {})", text, name_of(work.front().kind),
+                     axes_of(work.front().group));
 }
 
 std::string StreamRunner::describe(Stream stream, const Now& now) const {

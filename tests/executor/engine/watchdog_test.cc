@@ -67,8 +67,9 @@ std::string message_where_they_hang(milliseconds patience,
                                     const std::function<std::string(milliseconds patience)>& run) {
   for (;; patience *= 2) {
     std::string message = run(patience);
-    const bool there = message.find("fwd.layer0.mb0 runs since") != std::string::npos &&
-                       message.find("gather.layer3.mb0 (all_gather) runs") != std::string::npos;
+    const bool there =
+        message.find("fwd.layer0.mb0 runs since") != std::string::npos &&
+        message.find("gather.layer3.mb0 (all_gather over dp_shard x cp) runs") != std::string::npos;
     if (there || patience > kLong) return message;
   }
 }
@@ -83,12 +84,12 @@ TEST(AbortSignal, NamesTheRankThatHangsAndWhatEveryRankDoes) {
                                 return message_of_hung_run(patience, std::chrono::hours(1));
                               }),
       AllOf(ContainsRegex("rank 0 waited [0-9.]+ s in all_gather for rank 1\nrank 0\n  compute: "),
-            ContainsRegex(
-                "\n  all_gather: gather.layer3.mb0 \\(all_gather\\) runs since [0-9.]+ s\n"),
+            ContainsRegex("\n  all_gather: gather.layer3.mb0 \\(all_gather over dp_shard x cp\\) "
+                          "runs since [0-9.]+ s\n"),
             // The last eight of all streams, the latest first.
             ContainsRegex("\n  ended, s ago: [a-z0-9.]+[^,]* [0-9.]+, [^\n]*"
-                          "gather.layer2.mb0 \\(all_gather\\) [0-9.]+, [^\n]*"
-                          "gather.layer1.mb0 \\(all_gather\\) [0-9.]+"),
+                          "gather.layer2.mb0 \\(all_gather over dp_shard x cp\\) [0-9.]+, [^\n]*"
+                          "gather.layer1.mb0 \\(all_gather over dp_shard x cp\\) [0-9.]+"),
             ContainsRegex("\nrank 1\n  compute: fwd.layer0.mb0 runs since [0-9]")));
 }
 
