@@ -220,6 +220,8 @@ Manifest read_members(ObjectReader& reader) {
   manifest.zero_stage = reader.integer("zero_stage", 0, 3);
   manifest.dp_shard = reader.integer("dp_shard", 1, kMost);
   manifest.dp_replicate = reader.integer("dp_replicate", 1, kMost);
+  manifest.pp = reader.integer_or("pp", 1, 1, kMost);
+  manifest.vpp = reader.integer_or("vpp", 1, 1, kMost);
   if (const JsonValue* const rules = reader.object("optimizer")) {
     manifest.optimizer = read_optimizer(reader.nested("optimizer", *rules));
   }
@@ -272,6 +274,8 @@ std::string to_json(const Manifest& manifest) {
   json.member("zero_stage", manifest.zero_stage);
   json.member("dp_shard", manifest.dp_shard);
   json.member("dp_replicate", manifest.dp_replicate);
+  json.member("pp", manifest.pp);
+  json.member("vpp", manifest.vpp);
   write_optimizer(json, manifest.optimizer);
   write_data(json, manifest.data);
   json.begin_object("tensors");

@@ -58,6 +58,8 @@ struct Manifest {
   std::int64_t zero_stage = 0;
   std::int64_t dp_shard = 1;
   std::int64_t dp_replicate = 1;
+  std::int64_t pp = 1;
+  std::int64_t vpp = 1;
   OptimizerRules optimizer;
   DataIdentity data;  // without a digest where it was not kept
   std::vector<SavedTensor> tensors;

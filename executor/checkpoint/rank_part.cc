@@ -7,6 +7,7 @@
 #include <span>
 
 #include "executor/storage/safetensors_writer.h"
+#include "planner/lowering/operands/model_units.h"
 
 namespace shardwise::exec {
 
@@ -14,10 +15,12 @@ std::string stored_name(std::size_t state, const std::string& tensor) {
   return fmt::format("{}/{}", kSavedStateNames[state], tensor);
 }
 
-std::vector<SavedTensor> saved_tensors(const StateUnits& units) {
+std::vector<SavedTensor> saved_tensors(const Plan& plan) {
+  const ModelUnits model = model_units(lowering_context(plan, Granularity::layer, false));
   std::vector<SavedTensor> tensors;
-  for (const StateUnit& unit : units.units) {
-    for (const UnitTensor& tensor : unit.tensors) tensors.push_back({tensor.name, tensor.shape});
+  for (const ModelUnits::Place& place : model.tensors) {
+    const UnitTensor& tensor = model.tensor(place);
+    tensors.push_back({tensor.name, tensor.shape});
   }
   return tensors;
 }
@@ -35,7 +38,7 @@ RankPart copy_rank_part(const RankState& state, const Arena& arena, Device& devi
     for (const UnitTensor& tensor : state.units().units[u].tensors) {
       const std::int64_t begin = std::max(tensor.begin, own.begin);
       const std::int64_t end = std::min(tensor.begin + tensor.filled, own.begin + own.count);
-      if (begin >= end) continue;
+      if (begin >= end || tensor.copy) continue;
       part.slices.push_back({tensor.name, begin - tensor.begin, end - begin, {}});
       const auto first = static_cast<std::size_t>(begin - view.held.begin);
       const auto count = static_cast<std::size_t>(end - begin);

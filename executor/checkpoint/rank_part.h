@@ -7,11 +7,13 @@
 
 #include "executor/checkpoint/manifest.h"
 #include "executor/engine/rank_state.h"
+#include "planner/spec/plan/plan.h"
 
 namespace shardwise::exec {
 
 /// What one rank writes of a checkpoint, copied from its memory: over all ranks every element of
-/// every tensor once. Rows that an engine adds to the vocabulary are left out.
+/// every tensor once. Rows that an engine adds to the vocabulary are left out, and the copy that a
+/// pipeline's last stage has of the token table.
 struct RankPart {
   std::vector<SavedSlice> slices;                       // without checksums
   std::array<std::vector<float>, kSavedStates> values;  // of the slices, one after the other
@@ -21,8 +23,8 @@ RankPart copy_rank_part(const RankState& state, const Arena& arena, Device& devi
 /// Writes it as a file of `folder`, checksums and all. \throws IoError
 SavedFile write_rank_part(const std::filesystem::path& folder, int rank, const RankPart& part);
 
-/// Every tensor of the model, in the order of the units.
-std::vector<SavedTensor> saved_tensors(const StateUnits& units);
+/// Every tensor of a plan's model, whatever stage has it.
+std::vector<SavedTensor> saved_tensors(const Plan& plan);
 
 /// The name of a slice's state in its file: "first_moment/lm_head.weight".
 std::string stored_name(std::size_t state, const std::string& tensor);

@@ -18,17 +18,12 @@
 #include "executor/checkpoint/rank_part.h"
 #include "executor/launch/command.h"
 #include "executor/storage/durable_file.h"
-#include "planner/lowering/stage/lowering_context.h"
 #include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<SavedTensor> tensors_of(const Plan& plan) {
-  return saved_tensors(state_units(lowering_context(plan, Granularity::layer, false), 0));
-}
 
 /// Makes the folder for checkpoints. \returns why there can be none
 Diagnostics made(const std::string& folder) {
@@ -109,10 +104,22 @@ struct Opened {
   Diagnostics misuse;  // none will
 };
 
+/// The first tensor that is not that of the plan's model, and how many more: of another model all
+/// of them may be.
+Diagnostics other_model(const SavedCheckpoint& saved, const Plan& plan) {
+  Diagnostics found = saved.differences(saved_tensors(plan));
+  if (found.size() < 2) return found;
+  const std::size_t more = found.size() - 1;
+  found.resize(1);
+  found.front().message += fmt::format(", and {} tensor{} more differ{}", more,
+                                       more == 1 ? "" : "s", more == 1 ? "s" : "");
+  return found;
+}
+
 /// Flags and a plan that do not go with a checkpoint.
 Diagnostics misuse_of(const SavedCheckpoint& saved, const Plan& plan, const RunOptions& options) {
   const Manifest& manifest = saved.manifest();
-  Diagnostics problems = saved.differences(tensors_of(plan));
+  Diagnostics problems = other_model(saved, plan);
   if (options.seed_given && options.train.seed != manifest.seed && !options.resume_on_other_data) {
     problems.push_back(wrong_use(
         "--seed", fmt::format("{}, the checkpoint has {}", options.train.seed, manifest.seed),
@@ -178,8 +185,10 @@ Manifest manifest_of(const Plan& plan, const RunOptions& options, const DataIden
   manifest.zero_stage = int{plan.layout.zero_stage};
   manifest.dp_shard = plan.layout.dp_shard;
   manifest.dp_replicate = plan.layout.dp_replicate;
+  manifest.pp = plan.layout.pp;
+  manifest.vpp = plan.layout.vpp;
   manifest.optimizer = options.train.optimizer;
-  manifest.tensors = tensors_of(plan);
+  manifest.tensors = saved_tensors(plan);
   return manifest;
 }
 
@@ -313,10 +322,11 @@ void introduce_resumed(const Manifest& saved, const RunOptions& options) {
                short_run_id(saved.run), saved.step);
     return;
   }
+  const std::string stages = saved.pp > 1 ? fmt::format("pp {}, ", saved.pp) : "";
   fmt::print(
-      "resuming after step {} of run {}, written by {} ZeRO-{}, dp_shard {}, dp_replicate "
+      "resuming after step {} of run {}, written by {} ZeRO-{}, {}dp_shard {}, dp_replicate "
       "{}\n",
-      saved.step, short_run_id(saved.run), saved.engine, saved.zero_stage, saved.dp_shard,
+      saved.step, short_run_id(saved.run), saved.engine, saved.zero_stage, stages, saved.dp_shard,
       saved.dp_replicate);
   const OptimizerRules& was = saved.optimizer;
   const OptimizerRules& is = options.train.optimizer;

@@ -195,7 +195,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
   used.at_end = used_of(run, device);
   if (!run.options.save_weights.empty()) {
     save_weights(
-        trainer.state(), arena, device, run.plan.model, trainer.everyone(),
+        trainer.state(), arena, device, run.plan, trainer.everyone(),
         {run.options.save_weights, run.options.weights_dtype, run.options.max_shard_size.value()});
   }
   if (run.resumed && run.resumed->finished) return {};
@@ -374,8 +374,7 @@ int run(const RunOptions& asked) {
   const Result<Plan> plan =
       read_plan(options.plan, [](const Plan& each) { return problems_of(each); });
   if (plan) {
-    Diagnostics problems = problems_of_ranks(*plan, options, launcher);
-    if (problems.empty()) problems = problems_of_pipeline(*plan, options);
+    const Diagnostics problems = problems_of_ranks(*plan, options, launcher);
     if (!problems.empty()) return refuse_alone(launcher, problems);
   }
   if (launcher.ranks == 1 && plan && are_processes(*plan, options)) {

@@ -59,23 +59,6 @@ Diagnostics problems_of_ranks(const Plan& plan, const RunOptions& options,
   return {};
 }
 
-Diagnostics problems_of_pipeline(const Plan& plan, const RunOptions& options) {
-  if (plan.layout.pp == 1) return {};
-  Diagnostics problems;
-  const std::pair<const char*, const std::string&> folders[] = {
-      {"--checkpoint-dir", options.checkpoint_dir},
-      {"--resume", options.resume},
-      {"--save-weights", options.save_weights}};
-  for (const auto& [flag, folder] : folders) {
-    if (folder.empty()) continue;
-    problems.push_back(wrong_use(
-        flag,
-        fmt::format("the plan has pp {}, and weights of pipelines are not stored", plan.layout.pp),
-        fmt::format("leave {} out, or make a plan with pp 1", flag)));
-  }
-  return problems;
-}
-
 Diagnostics problems_of_outputs(const RunOptions& options) {
   Diagnostics problems;
   const std::pair<const char*, const std::string&> outputs[] = {

@@ -14,9 +14,6 @@ Diagnostics problems_of(const Plan& plan);
 Diagnostics problems_of_ranks(const Plan& plan, const RunOptions& options,
                               const Launcher& launcher);
 
-/// What a run is asked for that it does not do with a pipeline.
-Diagnostics problems_of_pipeline(const Plan& plan, const RunOptions& options);
-
 /// Whether the files that a run writes can be written, and are no two of one name. Those that are
 /// standard output are reserved.
 Diagnostics problems_of_outputs(const RunOptions& options);

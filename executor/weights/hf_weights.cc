@@ -12,6 +12,7 @@
 
 #include "executor/kernels/element.h"
 #include "executor/storage/bad_input.h"
+#include "planner/lowering/operands/model_units.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/text/check.h"
 
@@ -78,30 +79,29 @@ void compare_configuration(const std::filesystem::path& folder, const Plan& plan
   }
 }
 
-/// Compares the stored tensors with those of the model's units, of all stages.
-void compare_tensors(const SafetensorsSet& files, const std::vector<StateUnit>& units,
-                     const ModelSpec& model, const std::string& path, Diagnostics& problems) {
+/// Compares the stored tensors with those of the model.
+void compare_tensors(const SafetensorsSet& files, const ModelUnits& units, const ModelSpec& model,
+                     const std::string& path, Diagnostics& problems) {
   const auto problem = [&](const std::string& file, std::string message, std::string hint = {}) {
     problems.push_back({file, 0, 0, "--init-from", std::move(message), std::move(hint)});
   };
   std::set<const StoredTensor*> used;
-  for (const StateUnit& unit : units) {
-    for (const UnitTensor& tensor : unit.tensors) {
-      const SafetensorsSet::Place* const place = find(files, tensor.name);
-      if (place == nullptr) {
-        problem(path, fmt::format("there is no tensor {}", tensor.name));
-        continue;
-      }
-      used.insert(place->tensor);
-      const TensorSpec& stored = place->tensor->spec;
-      const std::string& file = files.files()[place->file].name();
-      if (stored.shape != tensor.shape) {
-        problem(file, fmt::format("{} is [{}], the plan's is [{}]", stored.name,
-                                  fmt::join(stored.shape, ", "), fmt::join(tensor.shape, ", ")));
-      } else if (!is_float(stored.type)) {
-        problem(file, fmt::format("{} is {}", stored.name, name_of(stored.type)),
-                "F32, BF16 and F16 are read");
-      }
+  for (const ModelUnits::Place& each : units.tensors) {
+    const UnitTensor& tensor = units.tensor(each);
+    const SafetensorsSet::Place* const place = find(files, tensor.name);
+    if (place == nullptr) {
+      problem(path, fmt::format("there is no tensor {}", tensor.name));
+      continue;
+    }
+    used.insert(place->tensor);
+    const TensorSpec& stored = place->tensor->spec;
+    const std::string& file = files.files()[place->file].name();
+    if (stored.shape != tensor.shape) {
+      problem(file, fmt::format("{} is [{}], the plan's is [{}]", stored.name,
+                                fmt::join(stored.shape, ", "), fmt::join(tensor.shape, ", ")));
+    } else if (!is_float(stored.type)) {
+      problem(file, fmt::format("{} is {}", stored.name, name_of(stored.type)),
+              "F32, BF16 and F16 are read");
     }
   }
   for (const SafetensorsFile& file : files.files()) {
@@ -144,12 +144,7 @@ Result<HfWeights> HfWeights::open(const std::filesystem::path& path, const Plan&
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
   compare_configuration(folder ? path : path.parent_path(), plan, problems);
-  const LoweringContext context = lowering_context(plan, Granularity::layer, false);
-  std::vector<StateUnit> units;
-  for (std::int32_t stage = 0; stage < plan.layout.pp; ++stage) {
-    const StateUnits own = state_units(context, stage);
-    units.insert(units.end(), own.units.begin(), own.units.end());
-  }
+  const ModelUnits units = model_units(lowering_context(plan, Granularity::layer, false));
   compare_tensors(*files, units, plan.model, path.string(), problems);
   if (problems.size() > kMostProblems) {
     const std::size_t more = problems.size() - kMostProblems;

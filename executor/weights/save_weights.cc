@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "executor/engine/rank_place.h"
 #include "executor/storage/durable_file.h"
 #include "executor/storage/safetensors_set.h"
 #include "executor/weights/config_json.h"
+#include "planner/lowering/operands/model_units.h"
 #include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
@@ -17,37 +20,31 @@ namespace {
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 18;  // floats of a message
 
-/// Tensors of all units in the order of the model.
-std::vector<TensorPlace> in_order(const StateUnits& units) {
-  std::vector<TensorPlace> order;
-  for (const std::vector<TensorPlace>& layer : units.places) {
-    order.insert(order.end(), layer.begin(), layer.end());
+/// Where a rank stands in the mesh.
+struct MeshPlace {
+  std::size_t stage = 0;
+  DataParallelPlace own;
+};
+std::vector<MeshPlace> mesh_of(const Layout& layout) {
+  std::vector<MeshPlace> mesh;
+  for (std::int64_t rank = 0; rank < layout.world(); ++rank) {
+    mesh.push_back({static_cast<std::size_t>(stage_of(layout, rank)), place_of(layout, rank)});
   }
-  return order;
+  return mesh;
 }
 
-/// Which elements of every unit every rank updates, [units][ranks].
-std::vector<std::vector<ShardRange>> held_by_all(const RankState& state, const Arena& arena,
-                                                 ControlGroup& everyone) {
-  std::vector<std::vector<ShardRange>> all;
-  for (std::size_t u = 0; u < state.units().units.size(); ++u) {
-    const ShardRange mine = state.view(arena, 0, u).held;
-    std::vector<ShardRange> ranks(static_cast<std::size_t>(everyone.size()));
-    everyone.all_gather_bytes(std::as_bytes(std::span(&mine, 1)),
-                              std::as_writable_bytes(std::span<ShardRange>(ranks)));
-    all.push_back(std::move(ranks));
-  }
-  return all;
-}
-
-/// The lowest rank that holds element `at`, and how many from there on.
-std::pair<int, std::int64_t> holder_of(const std::vector<ShardRange>& ranks, std::int64_t at) {
-  const auto holds = [&](const ShardRange& held) {
-    return held.begin <= at && at < held.begin + held.count;
+/// The lowest rank of a stage that updates element `at` of a unit, and how many from there on.
+std::pair<int, std::int64_t> holder_of(const std::vector<MeshPlace>& mesh, std::size_t stage,
+                                       const StateUnit& unit, Placement optimizer,
+                                       std::int64_t at) {
+  const auto holds = [&](const MeshPlace& place) {
+    const ShardRange held = held_of(unit, optimizer, place.own);
+    return place.stage == stage && held.begin <= at && at < held.begin + held.count;
   };
-  const auto found = std::ranges::find_if(ranks, holds);
-  SHARDWISE_CHECK(found != ranks.end(), fmt::format("element {} is nobody's", at));
-  return {static_cast<int>(found - ranks.begin()), found->begin + found->count - at};
+  const auto found = std::ranges::find_if(mesh, holds);
+  SHARDWISE_CHECK(found != mesh.end(), fmt::format("element {} is nobody's", at));
+  const ShardRange held = held_of(unit, optimizer, found->own);
+  return {static_cast<int>(found - mesh.begin()), held.begin + held.count - at};
 }
 
 void write_numbers(SafetensorsSetWriter& writer, StoredType type, std::span<float> values) {
@@ -65,16 +62,16 @@ bool is_file_of_weights(const std::string& name) {
           (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")));
 }
 
-void save_weights(const RankState& state, const Arena& arena, Device& device,
-                  const ModelSpec& model, ControlGroup& everyone, const SaveRules& rules) {
+void save_weights(const RankState& state, const Arena& arena, Device& device, const Plan& plan,
+                  ControlGroup& everyone, const SaveRules& rules) {
   const std::unique_ptr<DeviceStream> stream = device.stream(StreamPriority::normal);
-  const StateUnits& units = state.units();
-  const std::vector<TensorPlace> order = in_order(units);
-  const std::vector<std::vector<ShardRange>> held = held_by_all(state, arena, everyone);
+  const ModelUnits units = model_units(lowering_context(plan, Granularity::layer, false));
+  const std::vector<MeshPlace> mesh = mesh_of(plan.layout);
+  const Placement optimizer = state.placement().optimizer;
   std::optional<SafetensorsSetWriter> writer;
   if (everyone.rank() == 0) {
     std::vector<TensorSpec> tensors;
-    for (const TensorPlace& place : order) {
+    for (const ModelUnits::Place& place : units.tensors) {
       const UnitTensor& tensor = units.tensor(place);
       tensors.push_back({tensor.name, rules.type, tensor.shape});
     }
@@ -82,16 +79,17 @@ void save_weights(const RankState& state, const Arena& arena, Device& device,
                    StoredMetadata{{"format", "pt"}});
   }
   std::vector<float> staged;
-  for (const TensorPlace& place : order) {
+  for (const ModelUnits::Place& place : units.tensors) {
     const UnitTensor& tensor = units.tensor(place);
-    const RankState::View view = state.view(arena, 0, place.unit);
+    const StateUnit& unit = units.unit(place);
     const std::int64_t end = tensor.begin + tensor.filled;
     for (std::int64_t at = tensor.begin; at < end;) {
-      const auto [owner, has] = holder_of(held[place.unit], at);
+      const auto [owner, has] = holder_of(mesh, place.stage, unit, optimizer, at);
       const auto count = static_cast<std::size_t>(std::min({has, end - at, kPiece}));
       staged.resize(count);
       const std::span<float> piece(staged);
       if (owner == everyone.rank()) {
+        const RankState::View view = state.view(arena, 0, place.tensor.unit);
         const auto first = static_cast<std::size_t>(at - view.held.begin);
         RankState::download_main(view, first, piece, device, *stream);
       }
@@ -103,7 +101,7 @@ void save_weights(const RankState& state, const Arena& arena, Device& device,
   if (!writer) return;
   writer->finish();
   DurableFile config(rules.folder / "config.json");
-  config.write(config_json(model, rules.type));
+  config.write(config_json(plan.model, rules.type));
   config.finish();
 }
 

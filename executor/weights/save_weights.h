@@ -26,7 +26,7 @@ bool is_file_of_weights(const std::string& name);
 ///
 /// All ranks call together. Rank 0 writes; it is sent what it lacks, a MiB at a time.
 /// \throws IoError when the folder cannot be written
-void save_weights(const RankState& state, const Arena& arena, Device& device,
-                  const ModelSpec& model, ControlGroup& everyone, const SaveRules& rules);
+void save_weights(const RankState& state, const Arena& arena, Device& device, const Plan& plan,
+                  ControlGroup& everyone, const SaveRules& rules);
 
 }  // namespace shardwise::exec

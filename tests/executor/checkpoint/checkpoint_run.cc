@@ -9,7 +9,6 @@
 #include "executor/checkpoint/saved_checkpoint.h"
 #include "executor/comm/thread_world.h"
 #include "executor/device/cpu/cpu_device.h"
-#include "planner/lowering/stage/lowering_context.h"
 #include "planner/spec/text/error.h"
 
 namespace shardwise::exec::test {
@@ -20,8 +19,7 @@ Manifest about(const Plan& plan) {
   manifest.model = plan.model.name;
   manifest.plan_digest = digest(plan);
   manifest.engine = plan.engine.name;
-  manifest.tensors =
-      saved_tensors(state_units(lowering_context(plan, Granularity::layer, false), 0));
+  manifest.tensors = saved_tensors(plan);
   return manifest;
 }
 

@@ -19,6 +19,8 @@ Manifest small() {
   manifest.engine = "fsdp2";
   manifest.zero_stage = 3;
   manifest.dp_shard = 2;
+  manifest.pp = 4;
+  manifest.vpp = 2;
   manifest.optimizer.peak_learning_rate = 0.01;
   manifest.data = {"a.txt", "cd34", 1000, "ef56", 32, 8};
   manifest.tensors = {{"w", {2, 3}}, {"b", {3}}};
@@ -34,16 +36,31 @@ TEST(Manifest, SaysTheSameWhenItIsReadAgain) {
   EXPECT_EQ(to_json(*read), text);
   EXPECT_EQ(read->run, "0123456789abcdef0123456789abcdef");
   EXPECT_EQ(read->seed, UINT64_MAX);
+  EXPECT_EQ(read->pp, 4);
+  EXPECT_EQ(read->vpp, 2);
   EXPECT_EQ(read->data.digest, "ef56");
   EXPECT_EQ(read->data.tokens, 1000);
   EXPECT_EQ(read->tensors, small().tensors);
   EXPECT_EQ(read->files[0].slices[0].crc32[2], UINT32_MAX);
 }
 
+// Of versions that had no pipelines.
+TEST(Manifest, IsReadWithoutStages) {
+  std::string text = to_json(small());
+  const std::string stages = "  \"pp\": 4,\n  \"vpp\": 2,\n";
+  const std::size_t at = text.find(stages);
+  ASSERT_NE(at, std::string::npos);
+  const Result<Manifest> read = parse_manifest(with_checksum(text.erase(at, stages.size())), "m");
+  ASSERT_TRUE(read) << to_string(read.problems());
+  EXPECT_EQ(read->pp, 1);
+  EXPECT_EQ(read->vpp, 1);
+  EXPECT_EQ(read->tensors, small().tensors);
+}
+
 // The text with eight zeros in the checksum's place has this CRC-32 by Python's zlib.crc32.
 TEST(Manifest, HasTheChecksumOfItsText) {
   std::string text = to_json(small());
-  EXPECT_THAT(text, HasSubstr("\n  \"crc32\": \"d6cbf84f\",\n"));
+  EXPECT_THAT(text, HasSubstr("\n  \"crc32\": \"38b5cd16\",\n"));
   EXPECT_TRUE(parse_manifest(text, "m"));
   text.replace(text.find("\"step\": 20"), 10, "\"step\": 21");
   const Result<Manifest> altered = parse_manifest(text, "m");

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "executor/checkpoint/checkpoint_folder.h"
@@ -101,6 +102,74 @@ TEST(Checkpoint, GoesOnWithTheSameBitsWhereBf16WeightsAreRoundedByChance) {
   for (const int zero_stage : {3, 0, 1, 2, 3}) {
     Plan plan = laptop_plan("shardwise", layout_of(zero_stage, 4), 1, true);
     plan.job.precision = plan.job.main_dtype = DType::bf16;
+    plans.push_back(plan);
+  }
+  EXPECT_EQ(relay(plans), train(plans.front(), std::ssize(plans)).losses);
+}
+
+/// Six blocks in `pp` stages.
+Plan stages(std::int32_t pp, Layout layout, std::int64_t num_microbatches,
+            PipelineSchedule schedule = PipelineSchedule::one_f_one_b, std::int32_t vpp = 1) {
+  layout.pp = pp;
+  layout.vpp = vpp;
+  layout.schedule = schedule;
+  return deep_plan(layout, num_microbatches);
+}
+
+// Thirteen changes of stages, chunks, schedule, ranks of data parallelism and ZeRO stage.
+TEST(Checkpoint, GoesOnWithTheSameBitsOverOtherStages) {
+  const std::vector<Plan> plans = {stages(1, layout_of(3, 4), 1),
+                                   stages(2, layout_of(3, 2), 2),
+                                   stages(3, layout_of(0, 1), 4, PipelineSchedule::gpipe),
+                                   stages(2, layout_of(0, 1), 4, PipelineSchedule::one_f_one_b, 3),
+                                   stages(2, layout_of(2, 2), 2, PipelineSchedule::gpipe),
+                                   stages(1, layout_of(0, 1), 4),
+                                   stages(2, layout_of(3, 1), 4, PipelineSchedule::looped_bfs, 3),
+                                   stages(4, layout_of(0, 1), 4),
+                                   stages(2, layout_of(1, 4), 1),
+                                   stages(2, layout_of(0, 4), 1),
+                                   stages(3, layout_of(3, 2), 2),
+                                   stages(1, layout_of(2, 2), 2),
+                                   stages(2, layout_of(2, 2), 2, PipelineSchedule::one_f_one_b, 3),
+                                   stages(3, layout_of(3, 2), 2, PipelineSchedule::gpipe)};
+  EXPECT_EQ(relay(plans), train(plans.front(), std::ssize(plans)).losses);
+}
+
+TEST(Checkpoint, GoesOnWithTheSameBitsOverOtherStagesOfReplicas) {
+  Layout hfsdp = layout_of(3, 2, 2);
+  hfsdp.outer_shards_optimizer = true;
+  const std::vector<Plan> plans = {stages(2, layout_of(3, 2, 2), 1), stages(1, hfsdp, 1),
+                                   stages(2, hfsdp, 1), stages(1, layout_of(1, 2, 2), 1),
+                                   stages(2, layout_of(0, 2, 2), 1)};
+  EXPECT_EQ(relay(plans), train(plans.front(), std::ssize(plans)).losses);
+}
+
+// The first stage alone writes a table that the last one has too, and both read it.
+TEST(Checkpoint, HasATableOfTwoStagesOnce) {
+  const Scratch scratch(shardwise::test::memory_folder());
+  Layout layout;
+  layout.pp = 3;
+  const Plan plan = deep_plan(layout, 4, true);
+  EXPECT_EQ(relay({plan, plan, plan}), train(plan, 3).losses);
+  train_from(plan, scratch.folder(), 0, 1);
+  const Result<Manifest> manifest = read_manifest(scratch.folder() / complete_name(1));
+  ASSERT_TRUE(manifest) << to_string(manifest.problems());
+  ASSERT_EQ(manifest->files.size(), 3U);
+  const auto has_table = [](const SavedFile& file) {
+    return std::ranges::find(file.slices, "model.embed_tokens.weight", &SavedSlice::tensor) !=
+           file.slices.end();
+  };
+  EXPECT_TRUE(has_table(manifest->files[0]));
+  EXPECT_FALSE(has_table(manifest->files[1]));
+  EXPECT_FALSE(has_table(manifest->files[2]));
+}
+
+TEST(Checkpoint, GoesOnWithTheSameBitsOverOtherStagesInBf16) {
+  std::vector<Plan> plans;
+  for (const std::int32_t pp : {2, 1, 3}) {
+    Plan plan = stages(pp, layout_of(0, 1), 4);
+    plan.job.precision = DType::bf16;
+    plan.layout.store_param_remainders = pp == 2;
     plans.push_back(plan);
   }
   EXPECT_EQ(relay(plans), train(plans.front(), std::ssize(plans)).losses);

@@ -4,27 +4,11 @@
 #include <cmath>
 
 #include "executor/engine/trainer.h"
-#include "planner/legality/legality.h"
-#include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/plan/names.h"
 #include "tests/executor/engine/stand_in.h"
-#include "tests/support/models.h"
 
 namespace shardwise::exec::test {
 namespace {
-
-/// Six blocks, spread over the stages of `layout`.
-Plan deep_plan(const Layout& layout, std::int64_t num_microbatches, bool tied = false) {
-  Plan plan = laptop_plan("shardwise", layout, num_microbatches, tied);
-  const std::int64_t sequence = plan.job.sequence_length;
-  ModelSpec deep = shardwise::test::llama(6, 18, 26, 3, 1, 257);
-  deep.kinds = plan.model.kinds;
-  deep.tie_word_embeddings = tied;
-  plan.model = deep;
-  plan.job.sequence_length = sequence;
-  EXPECT_TRUE(check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout).empty());
-  return plan;
-}
 
 Layout pipeline(std::int32_t pp, PipelineSchedule schedule, std::int32_t vpp = 1) {
   Layout layout;

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "executor/comm/thread_world.h"
 #include "executor/device/cpu/cpu_device.h"
 #include "executor/engine/replica_check.h"
 #include "planner/engines/engines.h"
+#include "planner/legality/legality.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "tests/support/models.h"
@@ -165,6 +167,16 @@ Plan laptop_plan(const std::string& engine, const Layout& layout, std::int64_t n
   plan.job.loss = LossKernel::chunked;
   plan.job.sequence_length = 16;
   plan.job.global_batch_size = layout.dp() * layout.micro_batch_size * num_microbatches;
+  return plan;
+}
+
+Plan deep_plan(const Layout& layout, std::int64_t num_microbatches, bool tied) {
+  Plan plan = laptop_plan("shardwise", layout, num_microbatches, tied);
+  ModelSpec deep = shardwise::test::llama(6, 18, 26, 3, 1, 257);
+  deep.kinds = plan.model.kinds;
+  deep.tie_word_embeddings = tied;
+  plan.model = std::move(deep);
+  EXPECT_TRUE(check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout).empty());
   return plan;
 }
 

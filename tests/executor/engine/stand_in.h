@@ -19,7 +19,10 @@ Layout data_parallel_layout(int zero_stage, int dp_shard, int dp_replicate = 1);
 Plan laptop_plan(const std::string& engine, const Layout& layout, std::int64_t num_microbatches,
                  bool tied);
 
-/// A text for it.
+/// A Llama of six such blocks, for layouts with pipelines.
+Plan deep_plan(const Layout& layout, std::int64_t num_microbatches, bool tied = false);
+
+/// A text for them.
 TokenSequences laptop_text(const Plan& plan);
 
 /// What a run of so many steps gives.

@@ -166,9 +166,9 @@ TEST(PipelineRun, HoldsTheBytesOfTheLedger) {
 
 TEST(PipelineRun, IsRefusedBeforeAnythingIsAllocatedWhereItCannotBeExecuted) {
   const Scratch scratch;
-  const auto refusal = [&](const Plan& plan, std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {scratch.write(plan), "--data", kTrainingText, "--steps", "2"});
-    const Outcome refused = shardwise_run(more);
+  const auto refusal = [&](const Plan& plan) {
+    const Outcome refused =
+        shardwise_run({scratch.write(plan), "--data", kTrainingText, "--steps", "2"});
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_THAT(refused.out, IsEmpty());
     return refused.err;
@@ -185,12 +185,93 @@ TEST(PipelineRun, IsRefusedBeforeAnythingIsAllocatedWhereItCannotBeExecuted) {
   plan.model = *load_model("llama-tiny");
   EXPECT_THAT(refusal(plan), HasSubstr("/model/tie_word_embeddings: true in a pipeline with ZeRO-1 "
                                        "over 2 ranks cannot be executed\n"));
-  for (const char* const flag : {"--checkpoint-dir", "--save-weights", "--resume"}) {
-    EXPECT_THAT(refusal(pipeline_plan(2), {flag, scratch.path("folder")}),
-                HasSubstr(fmt::format("{}: the plan has pp 2, and weights of pipelines are not "
-                                      "stored\n    leave {} out, or make a plan with pp 1",
-                                      flag, flag)));
+}
+
+/// pipeline_plan() whose steps have eight sequences.
+Plan plan_of_eight(std::int32_t pp, int zero_stage, int dp_shard) {
+  Plan plan = pipeline_plan(pp, zero_stage, dp_shard);
+  plan.job.global_batch_size = 8;
+  return plan;
+}
+
+// Five steps under one plan, three more under another; a third run goes on from the same folder.
+TEST(PipelineRun, ContinuesTheCurveOfAnyMeshUnderAnyOther) {
+  struct Pair {
+    Plan before;
+    Plan after;
+    Started started = Started::threads;
+  };
+  const std::vector<Pair> pairs = {
+      {plan_of_eight(2, 3, 2), plan_of_eight(1, 0, 1)},
+      {plan_of_eight(1, 3, 2), plan_of_eight(4, 0, 1)},
+      {plan_of_eight(4, 0, 1), plan_of_eight(2, 2, 2)},
+      {plan_of_eight(2, 0, 1), plan_of_eight(2, 3, 2), ways_of_processes().front()}};
+  const Scratch scratch;
+  const std::string metrics = scratch.path("metrics.jsonl");
+  const auto run = [&](const Plan& plan, Started started, std::vector<std::string> more) {
+    more.insert(more.begin(), {scratch.write(plan), "--data", kTrainingText, "--metrics", metrics,
+                               "--learning-rate", "0.01"});
+    const auto [program, arguments] =
+        command_of(started, static_cast<int>(plan.layout.world()), more);
+    const Outcome done = run_program(program, arguments);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.out;
+  };
+  run(plan_of_eight(1, 0, 1), Started::threads, {"--steps", "8"});
+  const std::vector<std::string> whole = losses_of(metrics);
+  ASSERT_EQ(whole.size(), 8U);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const std::string folder = scratch.path(fmt::format("run{}", i));
+    const Layout& before = pairs[i].before.layout;
+    run(pairs[i].before, pairs[i].started, {"--steps", "5", "--checkpoint-dir", folder});
+    const Outcome verified = shardwise_run({"verify", folder});
+    EXPECT_EQ(verified.exit_code, 0) << verified.out;
+    EXPECT_THAT(verified.out, HasSubstr(fmt::format("39 tensors in {} files", before.world())));
+    const std::string said =
+        run(pairs[i].after, pairs[i].started,
+            {"--steps", "8", "--checkpoint-dir", folder, "--resume", "latest"});
+    const std::string stages = before.pp > 1 ? fmt::format("pp {}, ", before.pp) : "";
+    EXPECT_THAT(said, HasSubstr(fmt::format("ZeRO-{}, {}dp_shard {}", before.zero_stage, stages,
+                                            before.dp_shard)));
+    EXPECT_EQ(losses_of(metrics), whole) << i;
   }
+}
+
+// Embedding and head share a table: the run that goes on has its copy from the checkpoint.
+TEST(PipelineRun, ContinuesTheCurveOfAModelOfOneTable) {
+  Plan plan = pipeline_plan(2);
+  plan.model = *load_model("gpt2-tiny");
+  const Scratch scratch;
+  const std::string metrics = scratch.path("metrics.jsonl");
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {scratch.write(plan), "--data", kTrainingText, "--metrics", metrics});
+    const Outcome done = shardwise_run(more);
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+  };
+  run({"--steps", "6"});
+  const std::vector<std::string> whole = losses_of(metrics);
+  run({"--steps", "3", "--checkpoint-dir", scratch.path("run")});
+  run({"--steps", "6", "--resume", scratch.path("run")});
+  EXPECT_EQ(losses_of(metrics), whole);
+}
+
+TEST(PipelineRun, RefusesACheckpointOfAnotherModelInOneLine) {
+  const Scratch scratch;
+  const std::string folder = scratch.path("run");
+  const Outcome done = shardwise_run({scratch.write(pipeline_plan(2)), "--data", kTrainingText,
+                                      "--steps", "2", "--checkpoint-dir", folder});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  Plan other = pipeline_plan(2);
+  other.model = shardwise::test::llama(5, 32, 88, 4, 2, 256);
+  other.model.model_type = "llama";
+  const Outcome refused = shardwise_run(
+      {scratch.write(other), "--data", kTrainingText, "--steps", "4", "--resume", folder});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.out, IsEmpty());
+  EXPECT_THAT(refused.err,
+              HasSubstr("/tensors/model.layers.4.input_layernorm.weight: is missing, the plan's "
+                        "model has it, and 8 tensors more differ\n"
+                        "    resume with a plan of the same model\n"));
 }
 
 }  // namespace

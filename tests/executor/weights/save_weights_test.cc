@@ -24,8 +24,6 @@ using Files = std::map<std::string, std::string>;  // by name
 Files saved_after_two_steps(const Plan& plan, StoredType type, Device& device) {
   const Scratch scratch(shardwise::test::memory_folder());
   const TokenSequences data = laptop_text(plan);
-  ModelSpec model = plan.model;
-  model.model_type = "llama";
   AbortSignal abort;
   std::vector<Arena> arenas(static_cast<std::size_t>(plan.layout.world()));
   const auto rank_main = [&](World& world) {
@@ -33,7 +31,7 @@ Files saved_after_two_steps(const Plan& plan, StoredType type, Device& device) {
     Trainer trainer(plan, world, device, arena, abort, {}, stand_in_kernels(plan));
     trainer.initialise();
     for (int step = 0; step < 2; ++step) trainer.step(data);
-    save_weights(trainer.state(), arena, device, model, trainer.everyone(),
+    save_weights(trainer.state(), arena, device, plan, trainer.everyone(),
                  {scratch.folder(), type});
   };
   run_ranks(static_cast<int>(plan.layout.world()), abort, rank_main, std::chrono::seconds(60));
@@ -55,6 +53,7 @@ TEST(SaveWeights, NeedsNoTensorOfTheDeviceInTheHostsReach) {
     layout.dp_shard = 2;
     Plan plan = laptop_plan("shardwise", layout, 1, true);
     plan.job.precision = precision;
+    plan.model.model_type = "llama";
     GuardedDevice guarded;
     CpuDevice open;
     const Files files = saved_after_two_steps(plan, type, guarded);
