@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "executor/checkpoint/checkpoint_folder.h"
+#include "planner/spec/machine/cluster_reader.h"
 #include "tests/executor/failures/running_program.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
@@ -56,16 +57,31 @@ class Killed : public testing::Test {
     return std::atoi(asked);
   }
 
+  /// How ranks share a model. All ways give the same losses.
+  struct Split {
+    int zero_stage = 0;
+    std::int32_t pp = 1;
+  };
+  Split random_split(int ranks, const std::vector<std::int32_t>& stages) {
+    Split split = {static_cast<int>(random_() % 4), stages[random_() % stages.size()]};
+    if (ranks % split.pp != 0) split.pp = 1;
+    // Below ZeRO-2 a rank adds its own micro-batches first, which is another order of sums.
+    if (split.pp > 1 && split.pp < ranks) split.zero_stage = 2 + split.zero_stage % 2;
+    return split;
+  }
+
   /// Program and arguments of a run of 24 steps with a checkpoint every third one.
   std::pair<std::string, std::vector<std::string>> command(int ranks, Started started,
-                                                           int zero_stage,
+                                                           const Split& split,
                                                            const std::string& metrics,
                                                            const std::string& folder) const {
-    return command_of(
-        started, ranks,
-        {scratch_.write(tiny_plan("shardwise", zero_stage, ranks, 1)), "--data", "docs/memory.md",
-         "--learning-rate", "0.01", "--steps", "24", "--checkpoint-every", "3", "--checkpoint-dir",
-         folder, "--metrics", scratch_.path(metrics)});
+    Plan plan = tiny_plan("shardwise", split.zero_stage, ranks / split.pp, split.pp);
+    plan.layout.pp = split.pp;
+    plan.cluster = *with_gpus(plan.cluster, ranks);
+    return command_of(started, ranks,
+                      {scratch_.write(plan), "--data", "docs/memory.md", "--learning-rate", "0.01",
+                       "--steps", "24", "--checkpoint-every", "3", "--checkpoint-dir", folder,
+                       "--metrics", scratch_.path(metrics)});
   }
   std::string folder() const { return scratch_.path("checkpoints"); }
 
@@ -74,7 +90,7 @@ class Killed : public testing::Test {
     std::vector<std::string>& known = whole_[ranks];
     if (!known.empty()) return known;
     const std::string own = scratch_.path("whole");
-    const auto [program, arguments] = command(ranks, Started::threads, 3, "whole.jsonl", own);
+    const auto [program, arguments] = command(ranks, Started::threads, {3}, "whole.jsonl", own);
     const Outcome done = run_program(program, arguments);
     EXPECT_EQ(done.exit_code, 0) << done.err;
     std::filesystem::remove_all(own);
@@ -101,10 +117,10 @@ class Killed : public testing::Test {
   }
 
   /// Kills the process, or one of the launcher's. Nothing is counted when the run is over by then.
-  void kill_at(const Moment& moment, int ranks, Started started, int zero_stage) {
+  void kill_at(const Moment& moment, int ranks, Started started, const Split& split) {
     std::filesystem::remove_all(folder());
     std::filesystem::remove(scratch_.path("killed.jsonl"));
-    const auto [program, arguments] = command(ranks, started, zero_stage, "killed.jsonl", folder());
+    const auto [program, arguments] = command(ranks, started, split, "killed.jsonl", folder());
     RunningProgram run(program, arguments, scratch_.path("out"), scratch_.path("err"));
     if (!wait_for(moment, run)) return;
     const bool threads = started == Started::threads;
@@ -145,9 +161,9 @@ class Killed : public testing::Test {
     EXPECT_THAT(said, HasSubstr("is gone: its process"));
   }
 
-  /// Goes on from the last complete checkpoint, or anew where none is, under another ZeRO stage:
-  /// what both runs tell is the uninterrupted curve.
-  void go_on(int ranks, Started started, int zero_stage) {
+  /// Goes on from the last complete checkpoint, or anew where none is, under another split: what
+  /// both runs tell is the uninterrupted curve.
+  void go_on(int ranks, Started started, const Split& split) {
     const std::vector<std::string>& curve = whole(ranks);
     const std::vector<std::string> before = losses_of(scratch_.path("killed.jsonl"));
     ASSERT_LE(before.size(), curve.size());
@@ -161,7 +177,7 @@ class Killed : public testing::Test {
     });
     met_.before_a_checkpoint += steps.empty();
     if (!steps.empty() && steps.back() == std::ssize(curve)) return;
-    auto [program, arguments] = command(ranks, started, zero_stage, "resumed.jsonl", folder());
+    auto [program, arguments] = command(ranks, started, split, "resumed.jsonl", folder());
     if (!steps.empty()) arguments.insert(arguments.end(), {"--resume", "latest"});
     std::filesystem::remove(scratch_.path("resumed.jsonl"));  // of the moment before
     const Outcome done = run_program(program, arguments);
@@ -172,18 +188,21 @@ class Killed : public testing::Test {
         std::vector<std::string>(curve.begin() + static_cast<std::ptrdiff_t>(from), curve.end()));
   }
 
-  void kill_at_moments(int count, Started started, const std::vector<int>& numbers_of_ranks) {
+  /// \param stages  numbers of pipeline stages, of runs that are killed
+  void kill_at_moments(int count, Started started, const std::vector<int>& numbers_of_ranks,
+                       const std::vector<std::int32_t>& stages = {1, 2}) {
     while (met_.moments < count && !HasFatalFailure()) {
       const int before = met_.moments;
       const int ranks = numbers_of_ranks[random_() % numbers_of_ranks.size()];
       const Moment moment = random_moment();
-      const int stage = static_cast<int>(random_() % 4);
-      const int next_stage = static_cast<int>(random_() % 4);
-      SCOPED_TRACE(
-          fmt::format("moment {}: {} ranks, ZeRO-{} killed {} ms after step {}, ZeRO-{} goes on",
-                      before, ranks, stage, moment.delay.count(), moment.steps, next_stage));
-      kill_at(moment, ranks, started, stage);
-      if (met_.moments > before && !HasFatalFailure()) go_on(ranks, started, next_stage);
+      const Split split = random_split(ranks, stages);
+      const Split next = random_split(ranks, {1, 2});
+      SCOPED_TRACE(fmt::format(
+          "moment {}: {} ranks, ZeRO-{} pp {} killed {} ms after step {}, ZeRO-{} pp {} goes on",
+          before, ranks, split.zero_stage, split.pp, moment.delay.count(), moment.steps,
+          next.zero_stage, next.pp));
+      kill_at(moment, ranks, started, split);
+      if (met_.moments > before && !HasFatalFailure()) go_on(ranks, started, next);
     }
   }
 
@@ -202,6 +221,10 @@ class KilledProcesses : public Killed, public testing::WithParamInterface<Starte
 TEST_P(KilledProcesses, EndAllRanksAndGoOnWithTheUninterruptedCurve) {
   const std::optional<int> asked = asked_moments();
   kill_at_moments(asked.value_or(1), GetParam(), asked ? std::vector{2, 3, 4} : std::vector{2});
+}
+
+TEST_P(KilledProcesses, OfAPipelineEndAllRanksAndGoOnUnderAnotherMesh) {
+  kill_at_moments(asked_moments().value_or(1), GetParam(), {4}, {2});
 }
 
 INSTANTIATE_TEST_SUITE_P(By, KilledProcesses, testing::ValuesIn(ways_of_processes()),
