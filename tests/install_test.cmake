@@ -1,5 +1,6 @@
 # Installs the build, moves the prefix, and runs the programs from another folder: they find the
 # catalogue that was installed with them. BUILD: the build folder. SCRATCH: a folder of this test.
+# COMPILER: of C++.
 file(REMOVE_RECURSE ${SCRATCH})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/first
   RESULT_VARIABLE failed OUTPUT_QUIET)
@@ -27,6 +28,13 @@ execute_process(
   RESULT_VARIABLE failed OUTPUT_QUIET)
 if(failed)
   message(SEND_ERROR "a search path of what is installed is refused")
+endif()
+
+execute_process(
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/planted_test.sh ${prefix}/bin ${SCRATCH}/planted ${COMPILER}
+  RESULT_VARIABLE failed OUTPUT_VARIABLE said)
+if(failed)
+  message(SEND_ERROR "what a stranger plants beside what is installed: ${said}")
 endif()
 
 # A model that the source tree does not have.

@@ -1,6 +1,6 @@
-# No program or library has an empty or relative element in RPATH or RUNPATH: the loader takes it for
-# the current folder, where anybody may have put a library. ROOT: a folder of programs and libraries,
-# as they are built or installed, with its subfolders.
+# Defect N1: no program or library has an empty or relative element in RPATH or RUNPATH. The loader
+# takes it for the current folder, where anybody may have put a library. ROOT: a folder of programs
+# and libraries, as they are built or installed, with its subfolders.
 cmake_minimum_required(VERSION 3.25)
 
 set(read 0)

@@ -141,7 +141,7 @@ class StoppedEarly : public testing::Test {
 constexpr int kStoppedRanks = 3;
 constexpr double kShortPatience = 2;
 
-// Such a rank once stayed for ever: no line led to it.
+// Defect N9: such a rank stayed for ever, as no line led to it.
 TEST_F(StoppedEarly, RankIsEndedThatHasMetTheOthers) {
   const Rendezvous where = at();
   for (const int stopped : {0, 2}) {

@@ -317,7 +317,7 @@ TEST(FewestGpus, AreTheFirstOnWhichALayoutFits) {
   }
 }
 
-// The full space of 256 GPUs takes minutes, and a dozen counts may be tried.
+// Defect F5: the full space of 256 GPUs takes minutes, and a dozen counts may be tried.
 TEST(FewestGpus, AreThoseOfTheUsualSpaceWhereTheFullOneIsSearched) {
   SearchJob job("llama-3.1-70b", 8, "fsdp2");
   std::vector<std::string> tried;

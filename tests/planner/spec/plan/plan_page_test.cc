@@ -112,7 +112,7 @@ TEST(PlanPage, RefusesASecondPlan) {
               HasSubstr("a second plan in one page"));
 }
 
-// Programs once read a plan that the page does not have, as it stands in a comment.
+// Defect N8: programs read a plan that the page does not have, as it stands in a comment.
 TEST(PlanPage, RefusesAPlanThatABrowserDoesNotFind) {
   const std::string element = plan_element(golden());
   for (const auto& [before, behind] : std::vector<std::pair<std::string, std::string>>{

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Nothing that a stranger puts beside our programs or into the current folder runs: defects N1 and N2,
+# of a build tree or an installed one. As root the stranger and the user are others; else one user
+# in folders that anybody may write does for them.
+# planted_test.sh BIN SCRATCH COMPILER: BIN has the programs, COMPILER makes a library.
+set -euo pipefail
+bin=$(realpath "$1")
+scratch=$2
+compiler=$3
+rm -rf "$scratch"
+mkdir -p "$scratch"
+scratch=$(realpath "$scratch")
+failed=0
+
+stranger=()
+user=()
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+  stranger=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+  user=(setpriv --reuid 12345 --regid 12345 --clear-groups)
+fi
+
+# What was planted says so, whoever runs it.
+mark="planted code runs"
+cat >"$scratch/evil.c" <<END
+#include <stdio.h>
+__attribute__((constructor)) static void say(void) { fputs("$mark\n", stderr); }
+END
+"$compiler" -shared -fPIC -x c -o "$scratch/evil.so" "$scratch/evil.c"
+printf '#!/bin/sh\necho "%s"\n' "$mark" >"$scratch/evil"
+chmod 755 "$scratch" "$scratch/evil" "$scratch/evil.so"
+for folder in "$scratch" "$bin"; do
+  while [ "$folder" != / ] && [ ${#user[@]} -gt 0 ]; do
+    # Another user has to come so far.
+    if ! "${user[@]}" test -x "$folder"; then user=(); fi
+    folder=$(dirname "$folder")
+  done
+done
+
+# plant FROM TO: as the stranger where there is one.
+plant() { "${stranger[@]}" cp "$1" "$2" && "${stranger[@]}" chmod 755 "$2"; }
+
+# expect WHAT CODE TEXT COMMAND…: the exit code, a text in what is said ("" for any), and no mark.
+expect() {
+  local what=$1 code=$2 text=$3 said got=0
+  shift 3
+  said=$("$@" 2>&1) || got=$?
+  if [ "$got" != "$code" ] || [[ $said != *"$text"* ]] || [[ $said == *"$mark"* ]]; then
+    printf '%s\n  %s\n  ends with %s, not %s, or says not "%s", or runs what was planted:\n%s\n' \
+      "$what" "$*" "$got" "$code" "$text" "$said"
+    failed=1
+  fi
+}
+
+# The mark is seen where code does run, or this test could not fail.
+if [[ $(LD_PRELOAD="$scratch/evil.so" /bin/true 2>&1) != *"$mark"* ]]; then
+  echo "what is planted does not say so"
+  exit 1
+fi
+
+# N1: a library in the current folder by the name of each that a program needs.
+here=$scratch/here
+mkdir -m 1777 "$here"
+for program in "$bin"/shardwise "$bin"/shardwise-run "$bin"/shardwise-view; do
+  [ -e "$program" ] || continue
+  for library in $(objdump -p "$program" | awk '/NEEDED/ { print $2 }'); do
+    [ -e "$here/$library" ] || plant "$scratch/evil.so" "$here/$library"
+  done
+done
+for program in "$bin"/shardwise "$bin"/shardwise-run "$bin"/shardwise-view; do
+  [ -e "$program" ] || continue
+  expect "N1 of $(basename "$program")" 0 "" sh -c 'cd "$1" && exec "$2" --help' sh "$here" "$program"
+done
+
+# N2: beside the program, in a sticky folder.
+sticky=$scratch/sticky
+mkdir -m 1777 "$sticky"
+cp "$bin/shardwise" "$sticky"
+plant "$scratch/evil" "$sticky/shardwise-view"
+for as in root user; do
+  who=()
+  [ $as = root ] || who=("${user[@]}")
+  expect "N2 of view, as $as" 3 "shardwise-view is not trusted: " "${who[@]}" "$sticky/shardwise" view
+  expect "N2, other verbs, as $as" 0 "fsdp2" "${who[@]}" "$sticky/shardwise" list engines
+done
+plant "$scratch/evil" "$sticky/shardwise-run"
+expect "N2 of run" 3 "shardwise-run is not trusted: " "$sticky/shardwise" run plan.json
+rm -f "$sticky/shardwise-run"
+
+if [ -e "$bin/shardwise-run" ]; then
+  cp "$bin/shardwise-run" "$sticky"
+  plant "$scratch/evil.so" "$sticky/libshardwise_cuda.so"
+  for as in root user; do
+    who=()
+    [ $as = root ] || who=("${user[@]}")
+    expect "N2 of the library, as $as" 0 "libshardwise_cuda.so is not trusted: " "${who[@]}" \
+      "$sticky/shardwise-run" --version
+  done
+
+  # In the lib beside a bin that is safe itself.
+  mkdir -p "$scratch/tree/bin"
+  mkdir -m 1777 "$scratch/tree/lib"
+  chmod 755 "$scratch/tree" "$scratch/tree/bin"
+  cp "$bin/shardwise-run" "$scratch/tree/bin"
+  plant "$scratch/evil.so" "$scratch/tree/lib/libshardwise_cuda.so"
+  expect "N2 of the library in lib" 0 "libshardwise_cuda.so is not trusted: " \
+    "$scratch/tree/bin/shardwise-run" --version
+fi
+rm -rf "$scratch"
+exit $failed
