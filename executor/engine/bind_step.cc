@@ -1,6 +1,13 @@
 // The end of a step: gradients become final, and weights are updated.
 #include "executor/engine/program_binder.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "executor/engine/rank_place.h"
+#include "planner/lowering/operands/table_shards.h"
+
 namespace shardwise::exec {
 
 /// Per-token loss: the tokens of all ranks that count …
@@ -31,12 +38,49 @@ OpKernel ProgramBinder::scale_gradients(const ProgramOp& op) {
   };
 }
 
-/// A table that embedding and head have on two stages: both get the sum of what they made.
+/// A table that embedding and head have on two stages: both get the sum of what they made. Ranks
+/// that have parts of it hand each other what these have in common.
 OpKernel ProgramBinder::sum_table(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
+  const Layout& layout = parts_.context->layout();
+  if (cuts_table(layout)) {
+    return [this, operands, common = common_table_parts(),
+            group = group_of(op)](DeviceStream& stream) {
+      std::vector<Message> messages;
+      for (const TablePart& each : common) {
+        messages.push_back({each.peer, numbers(operands[0]).part(each.begin, each.count),
+                            numbers(operands[1]).part(each.begin, each.count)});
+      }
+      group->send_receive(messages, stream);
+      if (common.empty()) return;
+      parts_.compute->accumulate(numbers(operands[0]), numbers(operands[1]), stream);
+    };
+  }
   return [this, operands, group = group_of(op)](DeviceStream& stream) {
     group->all_reduce(numbers(operands[0]), stream);
   };
+}
+
+/// In the order of the other stage's ranks.
+std::vector<ProgramBinder::TablePart> ProgramBinder::common_table_parts() const {
+  const LoweringContext& context = *parts_.context;
+  const Layout& layout = context.layout();
+  const std::int32_t other = layout.pp - 1 - program_.stage;
+  const Placement optimizer = context.placement.optimizer;
+  const ShardRange own = table_part(parts_.state->units(), optimizer, parts_.state->place());
+  const StateUnits units = state_units(context, other);
+  const std::vector<std::int64_t> ranks = table_ranks(layout, parts_.rank);
+  std::vector<TablePart> common;
+  for (std::size_t peer = 0; peer < ranks.size(); ++peer) {
+    if (stage_of(layout, ranks[peer]) != other) continue;
+    const ShardRange theirs = table_part(units, optimizer, place_of(layout, ranks[peer]));
+    const std::int64_t begin = std::max(own.begin, theirs.begin);
+    const std::int64_t end = std::min(own.begin + own.count, theirs.begin + theirs.count);
+    if (begin >= end) continue;
+    common.push_back({static_cast<int>(peer), static_cast<std::size_t>(begin - own.begin),
+                      static_cast<std::size_t>(end - begin)});
+  }
+  return common;
 }
 
 std::vector<ConstTensorView> ProgramBinder::gradients(Operands operands) const {

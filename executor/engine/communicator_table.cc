@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <set>
 
+#include "executor/engine/rank_place.h"
+#include "planner/lowering/finish_step.h"
+#include "planner/lowering/operands/table_shards.h"
 #include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
@@ -17,7 +20,8 @@ const std::vector<CollectiveWork>& collectives_of(const StageProgram& program,
 }  // namespace
 
 CommunicatorTable::CommunicatorTable(std::span<const StepProgram> programs, const Layout& layout,
-                                     World& world) {
+                                     World& world)
+    : cuts_table_(cuts_table(layout)) {
   std::set<Key> keys;
   for (const StepProgram& program : programs) {
     for (const StageProgram& stage : program.stages) {
@@ -40,10 +44,17 @@ Communicator& CommunicatorTable::of(const StageProgram& program, const ProgramOp
 }
 
 CommunicatorTable::Key CommunicatorTable::key_of(const StageProgram& program, const ProgramOp& op,
-                                                 const CollectiveWork& work) {
-  if (op.message < 0) return {op.stream, work.group, work.ends, -1, -1};
+                                                 const CollectiveWork& work) const {
+  const bool table = op.role == OpRole::finalize && op.part == FinalizePart::kTiedEmbedding;
+  if (op.message < 0) {
+    return {op.stream, work.group, work.ends, table && cuts_table_, -1, -1};
+  }
   const bool sends = op.stream == Stream::send;
-  return {Stream::send, work.group, false, sends ? program.stage : op.peer,
+  return {Stream::send,
+          work.group,
+          false,
+          false,
+          sends ? program.stage : op.peer,
           sends ? op.peer : program.stage};
 }
 
@@ -55,6 +66,10 @@ std::vector<std::int64_t> CommunicatorTable::ranks_of(const Key& key, const Layo
   if (key.from >= 0) {
     if (own != key.from && own != key.to) return {rank};
     return {at(key.from), at(key.to)};
+  }
+  if (key.table) {
+    const bool has = own == 0 || own + 1 == std::ssize(group);
+    return has ? table_ranks(layout, rank) : std::vector<std::int64_t>{rank};
   }
   if (!key.ends) return group;
   const std::int64_t mirror = std::ssize(group) - 1 - own;

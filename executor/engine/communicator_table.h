@@ -32,15 +32,17 @@ class CommunicatorTable {
     Stream stream = Stream::send;
     GroupKind group = GroupKind::pp;
     bool ends = false;       // CollectiveWork::ends
+    bool table = false;      // of those, parts of a table: table_ranks()
     std::int32_t from = -1;  // of a message: the stage that sends it …
     std::int32_t to = -1;    // … and the one that it goes to
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  static Key key_of(const StageProgram& program, const ProgramOp& op, const CollectiveWork& work);
+  Key key_of(const StageProgram& program, const ProgramOp& op, const CollectiveWork& work) const;
   /// The ranks that share a communicator with `rank`, in its order.
   static std::vector<std::int64_t> ranks_of(const Key& key, const Layout& layout,
                                             std::int64_t rank);
 
+  bool cuts_table_;
   std::map<Key, std::unique_ptr<Communicator>> communicators_;
 };
 

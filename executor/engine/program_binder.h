@@ -20,6 +20,7 @@ namespace shardwise::exec {
 /// What the operations of a rank work with, whatever the program.
 struct RankParts {
   const LoweringContext* context = nullptr;
+  std::int64_t rank = 0;                       // of the job
   std::vector<std::unique_ptr<Layer>> layers;  // by kind
   std::function<void(std::byte* tables, const Issue& to)> fill_tables;
   std::unique_ptr<RankState> state;
@@ -79,6 +80,13 @@ class ProgramBinder {
   OpKernel count_tokens(const ProgramOp& op);
   OpKernel scale_gradients(const ProgramOp& op);
   OpKernel sum_table(const ProgramOp& op);
+  /// What this rank's part of a table of two stages has in common with that of a rank of the other.
+  struct TablePart {
+    int peer = 0;           // in the communicator
+    std::size_t begin = 0;  // elements of this rank's part
+    std::size_t count = 0;
+  };
+  std::vector<TablePart> common_table_parts() const;
   OpKernel gradient_norm(const ProgramOp& op);
   OpKernel optimizer(const ProgramOp& op);
 

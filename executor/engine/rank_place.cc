@@ -27,6 +27,16 @@ DataParallelPlace place_of(const Layout& layout, std::int64_t rank) {
   return place;
 }
 
+std::vector<std::int64_t> table_ranks(const Layout& layout, std::int64_t rank) {
+  const std::vector<std::int64_t> stages = group_ranks(layout, GroupKind::pp, rank);
+  const GroupKind shards =
+      layout.outer_shards_optimizer ? GroupKind::dp_cp : GroupKind::dp_shard_cp;
+  std::vector<std::int64_t> ranks = group_ranks(layout, shards, stages.front());
+  const std::vector<std::int64_t> last = group_ranks(layout, shards, stages.back());
+  ranks.insert(ranks.end(), last.begin(), last.end());
+  return ranks;
+}
+
 std::int32_t stage_of(const Layout& layout, std::int64_t rank) {
   return place_in(group_ranks(layout, GroupKind::pp, rank), rank);
 }

@@ -11,6 +11,9 @@ namespace shardwise::exec {
 DataParallelPlace place_of(const Layout& layout, std::int64_t rank);
 
 /// Its pipeline stage.
+/// The ranks that keep parts of a token table that the first and the last stage both have, those of
+/// the first stage first. \pre cuts_table()
+std::vector<std::int64_t> table_ranks(const Layout& layout, std::int64_t rank);
 std::int32_t stage_of(const Layout& layout, std::int64_t rank);
 
 }  // namespace shardwise::exec

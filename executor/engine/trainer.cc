@@ -66,6 +66,7 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
     if (context_.stages[stage].has_head) heads_.push_back(static_cast<std::size_t>(rank));
   }
   parts_.context = &context_;
+  parts_.rank = world.rank();
   for (const LayerSpec& kind : plan.model.kinds) parts_.layers.push_back(kernels.make(kind));
   parts_.fill_tables = kernels.fill_tables;
   const std::vector<LayerRoom> rooms = rooms_of(parts_.layers);

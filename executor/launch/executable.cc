@@ -69,13 +69,6 @@ void check_pipeline(const Plan& plan, Refusals& refused) {
                  std::string(name_of(layout.schedule)), "one_f_one_b, gpipe and looped_bfs are");
   refused.unless(!plan.job.calculate_per_token_loss, "/job/calculate_per_token_loss",
                  "true in a pipeline", "false is");
-  // Shards of the table are others where it lies beside other tensors.
-  const bool whole =
-      layout.zero_stage == 0 || (layout.dp_shard == 1 && !layout.outer_shards_optimizer);
-  refused.unless(
-      !plan.model.tie_word_embeddings || whole, "/model/tie_word_embeddings",
-      fmt::format("true in a pipeline with ZeRO-{} over {} ranks", layout.zero_stage, layout.dp()),
-      "ZeRO-0 or dp_shard 1 is, or a model with a head of its own");
 }
 
 /// bf16 weights are updated without a wider copy under our own engine alone.

@@ -167,8 +167,10 @@ StateUnits state_units(const LoweringContext& context, std::int32_t stage) {
     unit.shard = ceil_div(bucket.padded, context.shards.dense);
     if (whole_layer) unit.layer = next->layer;
     if (context.placement.optimizer == Placement::shard_both) {
-      unit.outer_shard = bucket.root ? ceil_div(unit.shard, context.layout().dp_replicate)
-                                     : outer_shard(context, next->layer);
+      // A layer alone is without the copy of another stage's table.
+      const bool all = bucket.root || copies > 0;
+      unit.outer_shard = all ? ceil_div(unit.shard, context.layout().dp_replicate)
+                             : outer_shard(context, next->layer);
     }
     // A layer's own unit has its tensors in the order of the model, where nothing aligns them, and
     // so has a bucket outside the units.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/lowering/finish_step.h"
+#include "planner/lowering/operands/table_shards.h"
 #include "planner/spec/text/check.h"
 
 namespace shardwise {
@@ -74,13 +75,26 @@ void list_tokens(OperandWriter& writer, OpId op, bool counts) {
   writer.add(op, writer.of_step(token_factor, Access::output, block.token_factor));
 }
 
-/// The table of embedding and head that are on two stages: both have its gradients whole.
+/// The table of embedding and head that are on two stages. Where ranks have parts of its gradients,
+/// what the other stage made of a rank's part arrives beside it.
 void list_table(OperandWriter& writer, OpId op) {
   const StateUnits& units = *writer.run().units;
   const TensorPlace place = units.table();
   const UnitTensor& tensor = units.tensor(place);
   SHARDWISE_CHECK(writer.types().gradients == writer.types().reduced, tensor.name);
-  writer.add(op, writer.gradients(Access::accumulate, place.unit, {tensor.begin, tensor.elements}));
+  if (!cuts_table(writer.run().context->layout())) {
+    return writer.add(
+        op, writer.gradients(Access::accumulate, place.unit, {tensor.begin, tensor.elements}));
+  }
+  const DType dtype = writer.types().gradients;
+  const ShardRange own = table_part(units, writer.placement().optimizer, writer.run().place);
+  writer.add(
+      op, writer.gradients(Access::accumulate, place.unit, {tensor.begin + own.begin, own.count}));
+  Operand received = writer.whole(
+      OperandPart::received_gradients, Access::workspace, place.unit,
+      writer.make(MemoryCategory::gradient_staging, own.count * bytes_of(dtype)), dtype);
+  received.count = own.count;
+  writer.add(op, received);
 }
 
 /// Where a unit's copy of another stage's table begins, its last tensor: that stage stands for it.

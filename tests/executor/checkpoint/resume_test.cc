@@ -151,6 +151,13 @@ TEST(Checkpoint, HasATableOfTwoStagesOnce) {
   layout.pp = 3;
   const Plan plan = deep_plan(layout, 4, true);
   EXPECT_EQ(relay({plan, plan, plan}), train(plan, 3).losses);
+  std::vector<Plan> shards;
+  for (const int zero_stage : {0, 3, 1, 2}) {
+    Layout two = layout_of(zero_stage, 2);
+    two.pp = 3;
+    shards.push_back(deep_plan(two, 1, true));
+  }
+  EXPECT_EQ(relay(shards), train(shards.front(), 4).losses);
   train_from(plan, scratch.folder(), 0, 1);
   const Result<Manifest> manifest = read_manifest(scratch.folder() / complete_name(1));
   ASSERT_TRUE(manifest) << to_string(manifest.problems());

@@ -94,6 +94,35 @@ TEST(Pipeline, SumsATableOfTwoStagesWithinItsRounding) {
   }
 }
 
+// Shards of the table begin elsewhere on the two stages: each rank has what both made of its part.
+// Where a rank has one micro-batch, all ways of sharding have the bits of whole gradients.
+TEST(Pipeline, SumsShardsOfATableOfTwoStages) {
+  const auto of = [](Layout layout, std::int32_t pp) {
+    layout.pp = pp;
+    return train(deep_plan(layout, 1, true), 5);
+  };
+  for (const std::int32_t ranks : {2, 3}) {
+    const Curve whole = of(data_parallel_layout(0, ranks), 2);
+    const Curve one_stage = of(data_parallel_layout(0, ranks), 1);
+    for (std::size_t step = 0; step < whole.losses.size(); ++step) {
+      EXPECT_NEAR(whole.losses[step], one_stage.losses[step], 1e-5 * one_stage.losses[step]);
+    }
+    for (const int zero_stage : {1, 2, 3}) {
+      EXPECT_EQ(of(data_parallel_layout(zero_stage, ranks), 2), whole)
+          << "ZeRO-" << zero_stage << " over " << ranks;
+    }
+  }
+  const Curve replicas = of(data_parallel_layout(0, 2, 2), 3);
+  for (const int zero_stage : {1, 2, 3}) {
+    for (const bool outer : {false, true}) {
+      Layout layout = data_parallel_layout(zero_stage, 2, 2);
+      layout.outer_shards_optimizer = outer;
+      if (outer && zero_stage < 3) continue;
+      EXPECT_EQ(of(layout, 3), replicas) << "ZeRO-" << zero_stage << (outer ? ", HFSDP" : "");
+    }
+  }
+}
+
 // Micro-batches whose targets are ignored count for nothing, whichever stage knows of it.
 TEST(Pipeline, HasTheLossOfTheTokensThatCount) {
   TrainOptions options;
