@@ -28,10 +28,12 @@ say "$bin/shardwise ${plan[*]}"
 say "the plan after $SECONDS s, $begun of them for packages; the executor is next"
 
 build_program shardwise-run
-# The same small model on four ranks of this machine under every ZeRO stage: what the planner says
-# it holds and takes, on the machine as it was just measured, and what it held and took.
+# The same small model on four ranks of this machine under every ZeRO stage, and in two pipeline
+# stages: what the planner says it holds and takes, on the machine as it was just measured, and what
+# it held and took.
 say "measuring this machine; planning, simulating and running llama-tiny on 4 ranks, 20 steps each"
-python3 tests/bench/step_times.py --bin "$bin" --out build/quickstart --model llama-tiny --ranks 4
+python3 tests/bench/step_times.py --bin "$bin" --out build/quickstart --model llama-tiny --ranks 4 \
+  --layout pp=2,zero_stage=1
 grep -q '^SHARDWISE_HAS_GUI:INTERNAL=ON' "build/$preset/CMakeCache.txt" && build_program shardwise-view
 say "all of it after $SECONDS s, $begun of them for packages"
 say "next, one layout in detail: $bin/shardwise estimate --model llama-3.1-8b" \
