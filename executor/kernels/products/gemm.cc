@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "executor/kernels/products/gemm_library.h"
+#include "executor/kernels/products/onednn.h"
 #include "executor/kernels/wide.h"
 
 #ifdef SHARDWISE_CBLAS
@@ -79,6 +80,18 @@ void narrow_block(const GemmShape& s, MatrixView<const Bf16> a, MatrixView<const
   }
   for (std::int64_t r = 0; r < s.m; ++r) {
     add_and_store(sum + r * s.n, s.n, c.data + r * c.stride, adds);
+  }
+}
+
+/// A block of any size, in those that the stack has room for.
+template <class C>
+void by_narrow_blocks(const GemmShape& s, MatrixView<const Bf16> a, MatrixView<const Bf16> b,
+                      MatrixView<C> c, bool adds) {
+  for (std::int64_t row = 0; row < s.m; row += kNarrowBlock) {
+    for (std::int64_t column = 0; column < s.n; column += kNarrowBlock) {
+      narrow_block({std::min(kNarrowBlock, s.m - row), std::min(kNarrowBlock, s.n - column), s.k},
+                   part(a, row, 0), part(b, 0, column), part(c, row, column), adds);
+    }
   }
 }
 
@@ -199,8 +212,9 @@ void gemm(const GemmShape& s, MatrixView<const A> a, MatrixView<const B> b, Matr
           bool adds, Workers& workers) {
   constexpr bool kWide =
       std::is_same_v<A, float> && std::is_same_v<B, float> && std::is_same_v<C, float>;
-  std::int64_t block = kWide ? kWideBlock : kNarrowBlock;
-  if (kWide && blocks(s.m, block) * blocks(s.n, block) < kFewBlocks) block /= 2;
+  const bool direct = kWide || bf16_library().used;
+  std::int64_t block = direct ? kWideBlock : kNarrowBlock;
+  if (direct && blocks(s.m, block) * blocks(s.n, block) < kFewBlocks) block /= 2;
   const std::int64_t down = blocks(s.m, block);
   std::int64_t across = blocks(s.n, block);
   std::int64_t width = block;
@@ -218,8 +232,8 @@ void gemm(const GemmShape& s, MatrixView<const A> a, MatrixView<const B> b, Matr
     const auto to = part(c, row, column);
     if constexpr (kWide) {
       tile_gemm(shape, left, right, to, adds);
-    } else {
-      narrow_block(shape, left, right, to, adds);
+    } else if (!direct || !onednn_gemm(shape, left, right, to, adds)) {
+      by_narrow_blocks(shape, left, right, to, adds);
     }
   });
 }

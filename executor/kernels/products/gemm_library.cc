@@ -10,6 +10,7 @@
 #include <optional>
 #include <sstream>
 
+#include "executor/kernels/products/onednn.h"
 #include "planner/spec/text/utf8.h"
 
 #ifdef SHARDWISE_CBLAS
@@ -151,7 +152,8 @@ Features needed_by(std::string_view kernels) {
 }
 
 std::string GemmLibrary::label() const {
-  return fmt::format("{} {} with {} kernels", name, version, kernels);
+  return fmt::format("{} {} with {} kernels{}{}", name, version, kernels,
+                     bf16.empty() ? "" : ", of bf16 by ", bf16);
 }
 
 std::vector<std::string> GemmLibrary::notes() const {
@@ -160,16 +162,22 @@ std::vector<std::string> GemmLibrary::notes() const {
     line += fmt::format("; not used of this processor: {}", to_string(unused));
   }
   std::vector<std::string> lines = {line};
-  for (const std::string& more : {warning, problem}) {
-    if (!more.empty()) lines.push_back(more);
-  }
+  lines.insert(lines.end(), warnings.begin(), warnings.end());
+  if (!problem.empty()) lines.push_back(problem);
   return lines;
 }
 
 const GemmLibrary& gemm_library() {
   static const GemmLibrary library = [] {
     const char* const asked = std::getenv("OPENBLAS_CORETYPE");
-    return choose_kernels(this_processor(), asked == nullptr ? "" : asked);
+    GemmLibrary made = choose_kernels(this_processor(), asked == nullptr ? "" : asked);
+    const Bf16Library& bf16 = bf16_library();
+    if (bf16.used) {
+      made.bf16 = "oneDNN " + bf16.version;
+      made.unused = made.unused.without(kBf16Products);
+    }
+    if (!bf16.warning.empty()) made.warnings.push_back(bf16.warning);
+    return made;
   }();
   return library;
 }
@@ -247,10 +255,10 @@ GemmLibrary choose_kernels(const Processor& processor, std::string_view asked) {
   const KernelsRow* const row = row_of(library.kernels);
   library.unused = unused_of(processor, row == nullptr ? widest_of(processor) : row->vectors);
   if (are_narrow(library.kernels, processor)) {
-    library.warning = warning_of(
+    library.warnings.push_back(warning_of(
         library.kernels, processor,
         asked.empty() ? "install a later OpenBLAS, built for all processors (DYNAMIC_ARCH)"
-                      : "unset OPENBLAS_CORETYPE");
+                      : "unset OPENBLAS_CORETYPE"));
   }
   return library;
 }
@@ -276,8 +284,8 @@ GemmLibrary choose_kernels(const Processor& processor, std::string_view) {
   library.kernels = Eigen::SimdInstructionSetsInUse();
   library.unused = unused_of(processor, kVectors);
   if (kVectors < Vectors::avx && widest_of(processor) >= Vectors::avx) {
-    library.warning =
-        warning_of(library.kernels, processor, "build with OpenBLAS (libopenblas-dev)");
+    library.warnings.push_back(
+        warning_of(library.kernels, processor, "build with OpenBLAS (libopenblas-dev)"));
   }
   return library;
 }

@@ -28,13 +28,14 @@ struct GemmLibrary {
   std::string name;     // "OpenBLAS", or "Eigen" where the build found no BLAS
   std::string version;  // "0.3.21"
   std::string kernels;  // "SkylakeX"; Eigen's by the instructions that it was compiled for
+  std::string bf16;     // "oneDNN 2.6.3" where that multiplies bf16; empty: widened to fp32
   Features unused;      // of the processor, which kernels of wider vectors or fewer bits would use
   std::string problem;  // why OPENBLAS_CORETYPE cannot be followed, with what can; else empty
-  std::string warning;  // that kernels are narrow, with the cure; else empty
+  std::vector<std::string> warnings;  // of what is slower than it could be, with the cure
 
-  /// "OpenBLAS 0.3.21 with SkylakeX kernels"
+  /// "OpenBLAS 0.3.21 with SkylakeX kernels, of bf16 by oneDNN 2.6.3"
   std::string label() const;
-  /// A line on what multiplies and what of the processor is not used, and the warning, if any.
+  /// A line on what multiplies and what of the processor is not used, the warnings, the problem.
   std::vector<std::string> notes() const;
 };
 

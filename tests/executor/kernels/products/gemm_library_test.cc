@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "executor/kernels/products/gemm.h"
+#include "executor/kernels/products/onednn.h"
 #include "tests/executor/support/numbers.h"
 
 namespace shardwise::exec {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -105,6 +107,32 @@ TEST(WidestKernels, AreThoseThatTheFeaturesOfADescribedProcessorAllow) {
   }
 }
 
+// oneDNN is opened for those alone whose products of bf16 OpenBLAS cannot make.
+TEST(Bf16Products, AreOfTheProcessorWhereADescribedOneHasInstructionsForThem) {
+  for (const Described& each : processors()) {
+    const bool expected = std::string_view(each.unused).starts_with("AVX-512 BF16");
+    EXPECT_EQ(multiplies_bf16(processor_of(each.registers)), expected) << each.processor;
+  }
+}
+
+TEST(Bf16Products, OfThisProcessorAreNamedOrWarnedOf) {
+  const GemmLibrary& library = gemm_library();
+  const Bf16Library& bf16 = bf16_library();
+  if (bf16.used) {
+    EXPECT_EQ(library.bf16, "oneDNN " + bf16.version);
+    EXPECT_THAT(library.label(), HasSubstr(", of bf16 by oneDNN "));
+    EXPECT_FALSE(library.unused.has(Feature::avx512_bf16));
+    EXPECT_FALSE(library.unused.has(Feature::amx));
+  } else if (multiplies_bf16(this_processor())) {
+    EXPECT_THAT(library.warnings, Contains(bf16.warning));
+    EXPECT_THAT(bf16.warning,
+                StartsWith("warning: products of bf16 do not use this processor's AVX-512 BF16"));
+  } else {
+    EXPECT_THAT(library.bf16, IsEmpty());
+    EXPECT_THAT(bf16.warning, IsEmpty());
+  }
+}
+
 // The system saves no registers of AVX-512, or none of AVX: kernels that use them would be killed.
 TEST(WidestKernels, NeedAnOperatingSystemThatSavesTheirRegisters) {
   ProcessorRegisters r = described(kIntel, kHaswell, kAvx2 | kAvx512, kFp16 | kTiles, kBf16);
@@ -156,7 +184,7 @@ TEST_F(Library, MultipliesWithTheWidestKernelsThatThisProcessorRuns) {
   const GemmLibrary chosen = choose_kernels(processor, "");
   EXPECT_EQ(chosen.kernels, widest_kernels(processor, "Prescott"));
   EXPECT_FALSE(are_narrow(chosen.kernels, processor));
-  EXPECT_THAT(chosen.warning, IsEmpty());
+  EXPECT_THAT(chosen.warnings, IsEmpty());
   EXPECT_THAT(chosen.problem, IsEmpty());
   EXPECT_EQ(chosen.notes().size(), 1U);
   EXPECT_THAT(chosen.notes().front(),
@@ -183,7 +211,8 @@ TEST_F(Library, FollowsTheUserAndWarnsOfNarrowKernels) {
   EXPECT_EQ(chosen.kernels, "Prescott");
   EXPECT_THAT(chosen.problem, IsEmpty());
   if (widest_kernels(processor, "") == "Prescott") return;
-  EXPECT_THAT(chosen.warning,
+  ASSERT_EQ(chosen.warnings.size(), 1U);
+  EXPECT_THAT(chosen.warnings.front(),
               AllOf(StartsWith("warning: Prescott kernels do not use this processor's "),
                     HasSubstr(": unset OPENBLAS_CORETYPE")));
   EXPECT_EQ(chosen.notes().size(), 2U);

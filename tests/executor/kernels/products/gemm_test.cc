@@ -78,7 +78,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{{5, 7, 3}, false, false, false}, Case{{5, 7, 3}, true, false, true},
                     Case{{5, 7, 3}, false, true, true}, Case{{5, 7, 3}, true, true, false},
                     Case{{1, 1, 1}, false, false, true}, Case{{600, 530, 20}, false, true, false},
-                    Case{{200, 300, 700}, true, false, true}));
+                    Case{{200, 300, 700}, true, false, true},
+                    Case{{1, 257, 300}, false, false, true},
+                    Case{{259, 1, 64}, true, true, false}));
 
 TEST(GemmDeterminism, DoesNotDependOnTheNumberOfThreads) {
   const GemmShape s = {300, 700, 200};
@@ -91,6 +93,21 @@ TEST(GemmDeterminism, DoesNotDependOnTheNumberOfThreads) {
     gemm<float, float, float>(s, {a.data(), s.k}, {b.data(), s.n}, {c.data(), s.n}, false, workers);
     if (threads == 1) one = c;
     EXPECT_EQ(c, one) << threads;
+  }
+}
+
+TEST(GemmDeterminism, OfBf16DoesNotDependOnTheNumberOfThreads) {
+  const GemmShape s = {300, 700, 200};
+  const std::vector<Bf16> a = rounded(random_floats(s.m * s.k, 1));
+  const std::vector<Bf16> b = rounded(random_floats(s.k * s.n, 2));
+  const std::vector<Bf16> before = rounded(random_floats(s.m * s.n, 3));
+  Floats one;
+  for (const int threads : {1, 2, 3}) {
+    Workers workers(threads);
+    std::vector<Bf16> c = before;
+    gemm<Bf16, Bf16, Bf16>(s, {a.data(), s.k}, {b.data(), s.n}, {c.data(), s.n}, true, workers);
+    if (threads == 1) one = widened(c);
+    EXPECT_EQ(widened(c), one) << threads;
   }
 }
 
