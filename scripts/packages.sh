@@ -1,7 +1,8 @@
 # Sourced by the other scripts: the Debian packages each of them needs, and how they are installed.
 
 packages_build=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libcli11-dev libeigen3-dev
-  libopenblas-dev libdnnl-dev libopenmpi-dev openmpi-bin zlib1g-dev libpcre2-dev libutf8proc-dev libyaml-cpp-dev)
+  libopenblas-dev libdnnl-dev libopenmpi-dev openmpi-bin zlib1g-dev libpcre2-dev libutf8proc-dev
+  libyaml-cpp-dev)
 # The viewer: a window, text, its fonts.
 packages_gui=(python3-pip libglfw3-dev libfreetype-dev libgl1 fonts-inter fonts-jetbrains-mono)
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev)

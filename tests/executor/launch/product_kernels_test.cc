@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/kernels/products/gemm_library.h"
+#include "executor/kernels/products/onednn.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 
@@ -21,6 +22,7 @@ using shardwise::test::shardwise_run;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 Outcome with_kernels(const std::string& kernels, std::vector<std::string> words) {
@@ -63,6 +65,16 @@ TEST(ProductKernels, ThatAUserNamesAreUsedAndWarnedOfWhereOthersAreWider) {
   EXPECT_THAT(done.out, HasSubstr("\nwarning: Prescott kernels do not use this processor's "));
   EXPECT_THAT(products_of(report),
               HasSubstr("; warning: Prescott kernels do not use this processor's "));
+}
+
+TEST(ProductKernels, OfBf16AreThoseThatOneDnnMayUse) {
+  if (!multiplies_bf16(this_processor())) GTEST_SKIP() << "no instructions for bf16";
+  const Outcome done =
+      run_program("env", {"ONEDNN_MAX_CPU_ISA=AVX512_CORE", built("shardwise-run"), "--version"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, Not(HasSubstr("of bf16 by oneDNN")));
+  EXPECT_THAT(done.out,
+              HasSubstr("\nwarning: products of bf16 do not use this processor's AVX-512 BF16"));
 }
 
 TEST(ProductKernels, ThatCannotBeUsedAreRefusedWithThoseThatCan) {
