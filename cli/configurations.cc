@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "cli/terminal.h"
@@ -33,7 +34,7 @@ std::string unguarded(const std::string& word) {
 void add_configuration_flags(CLI::App& verb, ConfigurationFlags& flags) {
   verb.add_option("configuration", flags.words,
                   "Files: arguments, a launch script, DeepSpeed's JSON, accelerate's YAML; or, "
-                  "behind --, the words of a command")
+                  "behind --, the words of a command: a launcher's, or bash FILE ARGUMENTS")
       ->required()
       ->type_name("FILE|WORD");
   verb.add_option("--from", flags.framework,
@@ -67,21 +68,38 @@ std::string notes_text(const Configuration& configuration) {
 }
 
 Result<Configuration> read_configurations(const ConfigurationFlags& flags) {
-  if (!flags.words.empty() && flags.words.front().starts_with(kGuard)) {
-    std::vector<std::string> command;
-    for (const std::string& word : flags.words) command.push_back(unguarded(word));
-    return configuration_of_words(command);
-  }
+  std::vector<std::string> command;
   std::vector<JobFile> files;
+  for (const std::string& word : flags.words) {
+    if (word.starts_with(kGuard)) {
+      command.push_back(unguarded(word));
+    } else {
+      files.push_back({word, "", {}});
+    }
+  }
+  if (!command.empty()) {
+    std::optional<JobFile> script = script_of_command(command);
+    if (!script && files.empty()) return configuration_of_words(command);
+    if (!script) {
+      return Diagnostic{"command line",
+                        0,
+                        0,
+                        "--",
+                        "a command beside files that starts no script",
+                        "bash FILE ARGUMENTS, or files or a command alone"};
+    }
+    files.push_back(*std::move(script));
+  }
   Diagnostics problems;
-  for (const std::string& file : flags.words) {
-    Result<std::string> text = read_file(file);
+  std::erase_if(files, [&](JobFile& each) {
+    Result<std::string> text = read_file(each.name);
     if (text) {
-      files.push_back({file, *std::move(text)});
+      each.text = *std::move(text);
     } else {
       problems.insert(problems.end(), text.problems().begin(), text.problems().end());
     }
-  }
+    return !text.ok();
+  });
   if (files.empty()) return problems;
   Result<Configuration> read = read_job(files);
   if (problems.empty()) return read;

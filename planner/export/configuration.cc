@@ -214,7 +214,7 @@ Result<Framework> likely_framework(const Configuration& configuration, const std
 }  // namespace
 
 Result<Configuration> read_configuration(std::string_view text, const std::string& file,
-                                         const GivenFiles& given) {
+                                         const GivenFiles& given, const ShellStart& start) {
   if (is_json(text, file)) {
     const Result<JsonValue> root = parse_json(text, file);
     return root ? from_keys(*root, file) : root.problems();
@@ -227,7 +227,7 @@ Result<Configuration> read_configuration(std::string_view text, const std::strin
     return not_one(file, "TOML",
                    "torchtitan reads none since 0.3: give --module, --config and the overrides");
   }
-  const Result<ShellCommand> command = read_shell(text, file);
+  const Result<ShellCommand> command = read_shell(text, file, start);
   if (!command) return command.problems();
   return configuration_of_command(*command, file, given);
 }

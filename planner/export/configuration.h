@@ -8,6 +8,7 @@
 
 #include "planner/export/framework.h"
 #include "planner/export/launcher.h"
+#include "planner/export/shell_text.h"
 #include "planner/spec/json/reader.h"
 #include "planner/spec/text/diagnostic.h"
 
@@ -46,8 +47,10 @@ struct Configuration {
 /// A JSON or YAML that a script writes for its launcher or program is read where they read it.
 /// \param file   the name, put into diagnostics
 /// \param given  the other files of the job
+/// \param start  what a script is started with
 Result<Configuration> read_configuration(std::string_view text, const std::string& file,
-                                         const GivenFiles& given = {});
+                                         const GivenFiles& given = {},
+                                         const ShellStart& start = {});
 
 /// The words of a command line: launcher, program, arguments.
 Result<Configuration> configuration_of_words(const std::vector<std::string>& words);

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "planner/export/accelerate_deepspeed.h"
+#include "planner/export/shell_variables.h"
+#include "planner/export/torchtitan_script.h"
 
 namespace shardwise {
 
@@ -35,7 +40,7 @@ Result<Configuration> read_job(const std::vector<JobFile>& files) {
   }
   std::vector<Configuration> all;
   for (const JobFile* each : others) {
-    Result<Configuration> read = read_configuration(each->text, each->name, given);
+    Result<Configuration> read = read_configuration(each->text, each->name, given, each->start);
     if (read) {
       all.push_back(*std::move(read));
     } else {
@@ -48,6 +53,36 @@ Result<Configuration> read_job(const std::vector<JobFile>& files) {
   problems = take_accelerate_for_launcher(*job);
   if (!problems.empty()) return problems;
   return job;
+}
+
+std::optional<JobFile> script_of_command(const std::vector<std::string>& words) {
+  constexpr std::array<std::string_view, 5> kEndings = {".sh", ".slurm", ".sbatch", ".bash",
+                                                        ".job"};
+  const auto is_script = [&](const std::string& word) {
+    return std::ranges::any_of(kEndings, [&](std::string_view end) { return word.ends_with(end); });
+  };
+  JobFile made;
+  made.start.stated = true;
+  std::size_t at = 0;
+  for (; at < words.size() && is_assignment(words[at]); ++at) {
+    made.start.environment.push_back({words[at], 0, 0});
+  }
+  if (at == words.size()) return std::nullopt;
+  const std::string name = words[at].substr(words[at].rfind('/') + 1);
+  const bool batch = name == "sbatch";
+  if (batch || name == "bash" || name == "sh") {
+    for (++at; at < words.size() && !is_script(words[at]); ++at) {
+      if (!batch && !words[at].starts_with('-')) break;
+      if (!batch && words[at].ends_with('c')) return std::nullopt;
+      if (batch) made.start.options.push_back({words[at], 0, 0});
+    }
+  } else if (!is_script(name) || is_torchtitan_script(words[at])) {
+    return std::nullopt;
+  }
+  if (at == words.size()) return std::nullopt;
+  made.name = words[at];
+  for (++at; at < words.size(); ++at) made.start.arguments.push_back({words[at], 0, 0});
+  return made;
 }
 
 }  // namespace shardwise

@@ -47,6 +47,18 @@ constexpr auto kSwitches = std::to_array<std::string_view>({"--standalone",
                                                             "--exclusive",
                                                             "--overlap",
                                                             "--exact",
+                                                            "--parsable",
+                                                            "--requeue",
+                                                            "--no-requeue",
+                                                            "--hold",
+                                                            "--test-only",
+                                                            "--overcommit",
+                                                            "--oversubscribe",
+                                                            "--contiguous",
+                                                            "--verbose",
+                                                            "--pty",
+                                                            "--multi-prog",
+                                                            "--no-kill",
                                                             "--no-container-mount-home",
                                                             "-q",
                                                             "-h",
@@ -85,12 +97,10 @@ bool take_launcher_flag(Launcher launcher, const std::vector<ShellWord>& words, 
 
 const LauncherFlag* find_flag(const LauncherFlags& flags,
                               std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    const auto at = std::find_if(flags.rbegin(), flags.rend(),
-                                 [&](const LauncherFlag& each) { return each.name == name; });
-    if (at != flags.rend()) return &*at;
-  }
-  return nullptr;
+  const auto at = std::find_if(flags.rbegin(), flags.rend(), [&](const LauncherFlag& each) {
+    return std::ranges::find(names, each.name) != names.end();
+  });
+  return at == flags.rend() ? nullptr : &*at;
 }
 
 std::optional<LauncherFlag> gpus_of_node(const LauncherFlags& flags) {

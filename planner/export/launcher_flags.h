@@ -27,7 +27,7 @@ using LauncherFlags = std::vector<LauncherFlag>;
 bool take_launcher_flag(Launcher launcher, const std::vector<ShellWord>& words, std::size_t& at,
                         LauncherFlags& flags);
 
-/// The last flag of the first name that is there; null for none.
+/// The last flag that has one of the names; null for none.
 const LauncherFlag* find_flag(const LauncherFlags& flags, std::initializer_list<const char*> names);
 
 /// The GPUs that Slurm gives a node: the count of "--gpus-per-node h100:8" or "--gres gpu:8".

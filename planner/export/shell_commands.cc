@@ -10,7 +10,6 @@
 #include "planner/export/launcher.h"
 #include "planner/export/shell_braces.h"
 #include "planner/export/shell_reader.h"
-#include "planner/export/slurm_variables.h"
 
 namespace shardwise {
 namespace {
@@ -56,6 +55,7 @@ Outcome ShellReader::simple(Mode mode) {
       redirection(streams);
       if (tokens.empty() && !lexer_->peek().is_word()) return Outcome::yes;  // > file
     } else if (next.kind == ShellToken::Kind::open) {
+      if (say_placeholder(lexer_->peek())) return Outcome::unknown;
       lexer_->take();
       if (tokens.size() != 1 || lexer_->peek().kind != ShellToken::Kind::close) {
         trouble_.say(line, 0, "a ( inside a command");
@@ -172,7 +172,12 @@ std::vector<ShellWord> ShellReader::exported() const {
   return made;
 }
 
-Outcome ShellReader::run(const std::vector<ShellToken>& tokens, const Streams& streams) {
+Outcome ShellReader::run(const std::vector<ShellToken>& tokens, Streams streams) {
+  const Streams piped = std::exchange(piped_, {});
+  if (!streams.here && !streams.word) {
+    streams.here = piped.here;
+    streams.piped = piped.piped;
+  }
   std::size_t first = 0;
   while (first < tokens.size() && !assigning(tokens[first]).empty()) ++first;
   const std::string_view how = first < tokens.size() ? tokens[first].bare() : "";
@@ -204,7 +209,10 @@ Outcome ShellReader::run(const std::vector<ShellToken>& tokens, const Streams& s
     }
     return call(called->second, std::move(words));
   }
-  if (const std::optional<Outcome> own = builtin(words, tokens.front().line)) return *own;
+  if (const std::optional<Outcome> own = builtin(words, tokens.front().line)) {
+    if (words.front().text == "read") read_into_variable(words, streams);
+    return *own;
+  }
   std::vector<ShellWord> environment;  // of this command alone
   for (std::size_t i = 0; i < first; ++i) {
     ShellToken value = tokens[i];
@@ -216,7 +224,14 @@ Outcome ShellReader::run(const std::vector<ShellToken>& tokens, const Streams& s
   }
   const bool asks = !assumed_ || words.front().text.starts_with(kUnknownBegin);
   write_files(words, streams);
-  start(std::move(words), std::move(environment), streams.here.has_value());
+  Streams written;
+  if (lexer_->peek().kind == ShellToken::Kind::pipe) {
+    const bool copies = words.front().text == "cat" && words.size() == 1;
+    written.here = copies ? streams.here : std::nullopt;
+    if (!written.here) written.piped = written_text(words, streams);
+  }
+  if (!read_handed(words, streams, environment)) start(std::move(words), std::move(environment));
+  piped_ = std::move(written);
   return asks ? Outcome::unknown : Outcome::yes;
 }
 
@@ -296,7 +311,7 @@ void ShellReader::source(std::string name, int line) {
 }
 
 /// A command that is no part of the shell: the job, if it has the most flags.
-void ShellReader::start(Words words, std::vector<ShellWord> environment, bool here) {
+void ShellReader::start(Words words, std::vector<ShellWord> environment) {
   const auto name_of = [](const ShellWord& word) {
     return std::string_view(word.text).substr(word.text.rfind('/') + 1);
   };
@@ -324,10 +339,6 @@ void ShellReader::start(Words words, std::vector<ShellWord> environment, bool he
     words.resize(i);
     return read_inner(text.text, text, std::move(words));
   }
-  constexpr std::array<std::string_view, 5> kReaders = {"sbatch", "bash", "sh", "srun", "ssh"};
-  if (here && has(kReaders, name_of(words.front()))) {
-    return note(Unread{words.front().line, {}, true}, "the here-document");
-  }
   ++commands_;
   words.insert(words.begin(), before_.begin(), before_.end());
   trouble_.charge(before_.size(), words.front().line);
@@ -349,38 +360,11 @@ void ShellReader::start(Words words, std::vector<ShellWord> environment, bool he
   best_flags_ = flags;
   best_.words = std::move(words);
   best_.environment = exported();
+  best_.directives = directives_;
   std::size_t copied = 0;
   for (const ShellWord& each : best_.environment) copied += each.text.size();
   trouble_.charge(copied, best_.words.front().line);
   std::ranges::move(environment, std::back_inserter(best_.environment));
-}
-
-/// The text that bash -c or eval runs.
-void ShellReader::read_inner(const std::string& text, const ShellWord& at, Words before) {
-  constexpr int kDepth = 10;  // of commands in commands
-  if (texts_.size() >= 1000) return trouble_.say(at.line, 0, "more than 1000 texts for bash -c");
-  trouble_.charge(text.size(), at.line);
-  depth_ += kDepth;
-  texts_.push_back(unmarked(text));
-  const ShellWord place{"", at.line, at.column};
-  ShellLexer inner(texts_.back(), trouble_, false, &place);
-  ShellLexer* const outer = std::exchange(lexer_, &inner);
-  before.insert(before.begin(), before_.begin(), before_.end());
-  std::swap(before, before_);
-  const bool exited = exited_;
-  Locals of_job;
-  if (changes_slurm_counts(before_)) {  // the step has others
-    for (const auto& [name, value] : slurm_variables(first_.directives())) {
-      of_job[name] = variables_.value(name);
-      variables_.forget(name);
-    }
-  }
-  to_the_end(Mode::run);
-  for (auto& [name, value] : of_job) variables_.restore(name, std::move(value));
-  exited_ = exited;
-  std::swap(before, before_);
-  lexer_ = outer;
-  depth_ -= kDepth;
 }
 
 }  // namespace shardwise

@@ -8,6 +8,11 @@
 #include "planner/spec/text/number.h"
 
 namespace shardwise {
+namespace {
+
+constexpr std::size_t kMostArguments = 64;  // that have names: ${64}
+
+}  // namespace
 
 /// A function is looked at where it is defined, and read where it is called.
 void ShellReader::function(Mode mode, const std::string& name, int line) {
@@ -29,7 +34,7 @@ void ShellReader::function(Mode mode, const std::string& name, int line) {
 /// \pre locals_ has a place for the variables of the call
 Outcome ShellReader::call(const Function& function, Words words) {
   constexpr std::size_t kMostCalls = 8;  // in each other
-  constexpr std::size_t kLeastBytes = 100;
+  constexpr std::size_t kLeastBytes = 500;
   constexpr int kDepth = 10;  // of commands in commands
   if (locals_.size() > kMostCalls) {
     note(function.unread, "the function that is called");
@@ -37,9 +42,8 @@ Outcome ShellReader::call(const Function& function, Words words) {
     return Outcome::unknown;
   }
   trouble_.charge(std::max(function.body.size(), kLeastBytes), words.front().line);
-  for (const char* name : {"@", "*", "#", "1", "2", "3", "4", "5", "6", "7", "8", "9"}) {
-    make_local(name);
-  }
+  for (const char* name : {"@", "*", "#"}) make_local(name);
+  for (std::size_t i = 1; i <= kMostArguments; ++i) make_local(std::to_string(i));
   words.erase(words.begin());
   set_arguments(std::move(words));
   const std::string_view body = function.body;
@@ -69,7 +73,7 @@ void ShellReader::make_local(const std::string& name) {
 
 /// \param words  nothing where nobody knows them
 void ShellReader::set_arguments(std::optional<Words> words) {
-  for (std::size_t i = 1; i <= 9; ++i) {
+  for (std::size_t i = 1; i <= kMostArguments; ++i) {
     const std::string name = std::to_string(i);
     variables_.unset(name);
     if (!words) variables_.forget(name);

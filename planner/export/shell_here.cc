@@ -13,15 +13,25 @@ namespace shardwise {
 ShellLexer::ShellLexer(Bare, std::string_view text, ShellTrouble& trouble)
     : text_(text), trouble_(trouble), lines_are_one_(false), fixed_(nullptr) {}
 
-std::vector<ShellPart> ShellLexer::here_parts(std::string_view body, ShellTrouble& trouble) {
+std::vector<ShellPart> ShellLexer::here_parts(std::string_view body, ShellTrouble& trouble,
+                                              bool keeps_lines) {
   ShellLexer lexer(Bare(), body, trouble);
+  lexer.keeps_lines_ = keeps_lines;
   std::vector<ShellPart> parts;
   lexer.expanded(parts, '\0');
   return parts;
 }
 
-const HereDocument& ShellLexer::here_document(const ShellToken& token) const {
-  return here_[static_cast<std::size_t>(token.number)];
+HereDocument ShellLexer::here_document(const ShellToken& token) const {
+  constexpr std::size_t kMostAhead = 50;  // here-documents: each reading ahead copies them
+  const auto number = static_cast<std::size_t>(token.number);
+  if (here_[number].read || here_.size() > kMostAhead) return here_[number];
+  ShellLexer ahead = *this;
+  while (!ahead.here_[number].read && !trouble_.stops() &&
+         ahead.peek().kind != ShellToken::Kind::end) {
+    ahead.take();
+  }
+  return ahead.here_[number];
 }
 
 ShellToken ShellLexer::here_document() {

@@ -97,7 +97,9 @@ class ShellLexer {
              const ShellWord* at = nullptr, int first_line = 1);
 
   /// The text of a here-document whose end has no quotes, in parts.
-  static std::vector<ShellPart> here_parts(std::string_view body, ShellTrouble& trouble);
+  /// \param keeps_lines  \ stays at the ends of continued lines, for a shell that reads the text
+  static std::vector<ShellPart> here_parts(std::string_view body, ShellTrouble& trouble,
+                                           bool keeps_lines);
 
   const ShellToken& peek() const { return next_; }
   ShellToken take();
@@ -105,8 +107,8 @@ class ShellLexer {
   std::string_view text(std::size_t from, std::size_t to) const {
     return text_.substr(from, to - from);
   }
-  /// The here-document of a token. \pre token.kind is here
-  const HereDocument& here_document(const ShellToken& token) const;
+  /// The here-document of a token, which stands behind its line. \pre token.kind is here
+  HereDocument here_document(const ShellToken& token) const;
   /// The words of #SBATCH lines before the first command.
   std::vector<ShellWord>& directives() { return directives_; }
 
@@ -155,6 +157,7 @@ class ShellLexer {
   int depth_ = 0;  // of expansions in expansions
   bool begun_ = false;
   bool in_list_ = false;
+  bool keeps_lines_ = false;
   ShellToken next_;
   std::vector<HereDocument> here_;
   std::size_t here_read_ = 0;  // of them, those whose text was read

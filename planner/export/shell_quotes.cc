@@ -47,8 +47,10 @@ void ShellLexer::expanded(std::vector<ShellPart>& parts, char end) {
   const std::string_view escaped = end == '"' ? "$`\"\\" : "$`\\";
   while (more() && (end == '\0' || look() != end)) {
     if (look() == '\\' && look(1) == '\n') {
-      step();
-      step();
+      for (int i = 0; i < 2; ++i) {
+        const char c = step();
+        if (keeps_lines_) add(parts, c, true);
+      }
     } else if (look() == '\\' && escaped.find(look(1)) != std::string::npos) {
       step();
       add(parts, step(), true);

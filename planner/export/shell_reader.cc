@@ -30,11 +30,13 @@ ShellReader::ShellReader(std::string_view text, const std::string& file, bool li
       first_(text, trouble_, lines_are_one),
       variables_(trouble_) {}
 
-Result<ShellCommand> ShellReader::read() {
+Result<ShellCommand> ShellReader::read(const ShellStart& start) {
   skip_newlines();
-  for (const auto& [name, value] : slurm_variables(first_.directives())) {
-    variables_.set(name, value, false);
-  }
+  directives_ = first_.directives();
+  directives_.insert(directives_.end(), start.options.begin(), start.options.end());
+  set_environment(start.environment);
+  if (start.stated) set_arguments(start.arguments);
+  for (const auto& [name, value] : slurm_variables(directives_)) variables_.set(name, value, false);
   to_the_end(Mode::run);
   if (trouble_.stops()) return trouble_.problems;
   if (lost_ > 0 && !best_starts_ && best_flags_ <= 0) {
@@ -44,7 +46,10 @@ Result<ShellCommand> ShellReader::read() {
                  kBehind);
     return trouble_.problems;
   }
-  if (best_flags_ < 0) best_.environment = exported();
+  if (best_flags_ < 0) {
+    best_.environment = exported();
+    best_.directives = directives_;
+  }
   if (started_ > 1) {
     note(best_.words.front().line,
          fmt::format("of {} commands that start a program, the one with most flags is read",
@@ -57,7 +62,6 @@ Result<ShellCommand> ShellReader::read() {
          fmt::format("{} stays as it is written: no file is looked for", shown(each.text)),
          "give the names of the files");
   }
-  best_.directives = std::move(first_.directives());
   best_.files = std::move(files_);
   best_.sourced = std::move(sourced_);
   best_.unread.assign(unread_names_.begin(), unread_names_.end());
@@ -162,6 +166,7 @@ Outcome ShellReader::pipeline(Mode mode) {
     lexer_->take();
     negative = !negative;
   }
+  const Streams outer = std::exchange(piped_, {});
   Outcome made = command(mode);
   while (!trouble_.stops() && lexer_->peek().kind == ShellToken::Kind::pipe) {
     lexer_->take();
@@ -169,6 +174,7 @@ Outcome ShellReader::pipeline(Mode mode) {
     command(mode);
     made = Outcome::unknown;
   }
+  piped_ = outer;
   return negative ? negated(made) : made;
 }
 

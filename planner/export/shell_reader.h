@@ -19,7 +19,7 @@ namespace shardwise {
 class ShellReader {
  public:
   ShellReader(std::string_view text, const std::string& file, bool lines_are_one);
-  Result<ShellCommand> read();
+  Result<ShellCommand> read(const ShellStart& start);
 
  private:
   using Words = std::vector<ShellWord>;
@@ -37,6 +37,8 @@ class ShellReader {
     std::optional<ShellToken> output;  // the file behind >
     bool appends = false;              // >>
     std::optional<ShellToken> here;    // its here-document
+    std::optional<ShellToken> word;    // behind <<<
+    std::optional<std::string> piped;  // what the command before | writes
   };
 
   struct Function {
@@ -77,15 +79,36 @@ class ShellReader {
   // shell_files.cc
   static bool is_redirection(const ShellToken& token);
   void redirection(Streams& streams);
+  bool say_placeholder(const ShellToken& token);
   void skip_redirections();
-  std::optional<std::string> here_text(const ShellToken& token);
+  std::optional<std::string> here_text(const ShellToken& token, bool keeps_lines = false);
   std::optional<std::string> written_text(const Words& words, const Streams& streams);
   void write_files(const Words& words, const Streams& streams);
+  /// What a command reads that has these streams.
+  std::optional<std::string> read_text(const Streams& streams);
+  void read_into_variable(const Words& words, const Streams& streams);
+
+  // shell_inner.cc: text that another shell reads
+  void read_inner(const std::string& text, const ShellWord& at, Words before);
+  /// A script in the script, and what its shell is started with.
+  struct InnerScript {
+    std::string text;
+    int line = 0;     // of its first line
+    Words before;     // srun and its flags
+    Words options;    // of sbatch
+    Words arguments;  // $1, $2, …
+    Words environment;
+  };
+  bool read_handed(const Words& words, const Streams& streams, const Words& environment);
+  bool read_wrapped(const Words& words, const Words& environment);
+  const WrittenFile* written_script(const Words& words, std::size_t& at) const;
+  void read_script(InnerScript script);
+  void set_environment(const Words& environment);
 
   // shell_commands.cc: one command
   Outcome simple(Mode mode);
   void look_at(const std::vector<ShellToken>& tokens);
-  Outcome run(const std::vector<ShellToken>& tokens, const Streams& streams);
+  Outcome run(const std::vector<ShellToken>& tokens, Streams streams);
   /// \returns whether a word is known
   Outcome assign(const ShellToken& token);
   void declare(const std::vector<ShellToken>& tokens, std::size_t from, const std::string& how);
@@ -93,8 +116,7 @@ class ShellReader {
   std::optional<Outcome> builtin(const Words& words, int line);
   void set_options(const Words& words);
   void source(std::string name, int line);
-  void start(Words words, std::vector<ShellWord> environment, bool here);
-  void read_inner(const std::string& text, const ShellWord& at, Words before);
+  void start(Words words, std::vector<ShellWord> environment);
   std::vector<ShellWord> exported() const;
 
   ShellTrouble trouble_;
@@ -118,6 +140,8 @@ class ShellReader {
   std::set<std::string> unread_names_;  // that parts set which are not read
   std::deque<std::string> texts_;       // of bash -c and eval
   Words before_;                        // words before bash -c
+  Words directives_;                    // of the batch script that is being read
+  Streams piped_;                       // of the command before |
   int lost_ = 0;                        // line of the first program that is not read
   ShellCommand best_;
   std::ptrdiff_t best_flags_ = -1;

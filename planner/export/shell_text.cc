@@ -44,7 +44,8 @@ std::size_t control_character(std::string_view text) {
   return static_cast<std::size_t>(at - text.begin());
 }
 
-Result<ShellCommand> read_shell(std::string_view text, const std::string& file) {
+Result<ShellCommand> read_shell(std::string_view text, const std::string& file,
+                                const ShellStart& start) {
   const auto line_of = [](std::string_view all, std::size_t at) {
     return static_cast<int>(std::ranges::count(all.substr(0, at), '\n')) + 1;
   };
@@ -65,7 +66,7 @@ Result<ShellCommand> read_shell(std::string_view text, const std::string& file) 
                       fmt::format("a control character: {}", shown(plain.substr(at, 1))),
                       "a text file"};
   }
-  return ShellReader(plain, file, begins_with_flag(plain)).read();
+  return ShellReader(plain, file, begins_with_flag(plain)).read(start);
 }
 
 }  // namespace shardwise

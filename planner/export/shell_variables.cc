@@ -107,6 +107,10 @@ void ShellVariables::restore(const std::string& name, std::optional<Value> value
   }
 }
 
+void ShellVariables::keep(const std::set<std::string>& names) {
+  std::erase_if(variables_, [&](const auto& each) { return !names.contains(each.first); });
+}
+
 std::size_t ShellVariables::size() const {
   std::size_t bytes = 0;
   for (const auto& [name, value] : variables_) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,8 @@ class ShellVariables {
   /// Nothing where nobody knows it.
   std::optional<Value> value(const std::string& name) const;
   void restore(const std::string& name, std::optional<Value> value);
+  /// Forgets all others.
+  void keep(const std::set<std::string>& names);
 
   /// Bytes of all values: what a copy costs.
   std::size_t size() const;

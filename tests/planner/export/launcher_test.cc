@@ -63,6 +63,7 @@ TEST(Launchers, KnowTheVariablesThatSlurmSetsForItsLines) {
   // A step of two nodes, and one of all.
   const std::string inner = " bash -c 'torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 x.py'";
   EXPECT_EQ(ranks_of(slurm + "srun -N 2" + inner), 16);
+  EXPECT_EQ(ranks_of(slurm + "srun --verbose --nodes=2" + inner), 16);
   EXPECT_EQ(ranks_of(slurm + "srun" + inner), 32);
 }
 

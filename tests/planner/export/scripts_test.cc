@@ -30,6 +30,9 @@ std::vector<Words> calls_of(const fs::path& script, const test::Scratch& scratch
       "> .bin/torchrun\nchmod +x .bin/torchrun\n"
       "for name in srun accelerate deepspeed python python3 mpirun scontrol; do "
       "cp .bin/torchrun .bin/$name; done\n"
+      "printf '%s\\n' '#!/bin/bash' 'while [[ $1 == -* ]]; do' "
+      "'[[ $1 == -J || $1 == --job-name ]] && shift; shift; done' "
+      "'exec bash \"${@:-/dev/stdin}\"' > .bin/sbatch\nchmod +x .bin/sbatch\n"
       "env -i PATH=\"$PWD/.bin:$PATH\" CALLS=\"$PWD/.calls\" LC_ALL=C.UTF-8 SLURM_NNODES=4 "
       "SLURM_JOB_NODELIST=n[1-4] "
       "bash \"$script\" > .out 2> .err < /dev/null\n");
@@ -85,7 +88,7 @@ Words word_texts(const std::vector<ShellWord>& words) {
 }
 
 TEST(Scripts, HaveTheWordsThatBashMakes) {
-  EXPECT_EQ(scripts().size(), 15U);
+  EXPECT_EQ(scripts().size(), 18U);
   for (const fs::path& script : scripts()) {
     SCOPED_TRACE(script.filename());
     const Result<ShellCommand> read =

@@ -146,9 +146,7 @@ TEST(ShellText, RefusesAProgramThatIsStartedInABranchOnly) {
       ElementsAre("torchrun", "b.py", "--z"));
 }
 
-TEST(ShellText, RefusesAProgramThatAHereDocumentStarts) {
-  EXPECT_THAT(problem_of("sbatch <<EOF\nsrun python x.py --a\nEOF\n"),
-              HasSubstr("run.sh:1: the program is started where it is not read"));
+TEST(ShellText, RefusesAProgramThatOnlyABranchStarts) {
   EXPECT_THAT(problem_of("which srun\nif [ -f x ]; then torchrun x.py --a; fi\n"),
               HasSubstr("run.sh:2: the program is started where it is not read"));
 }
@@ -185,6 +183,12 @@ TEST(ShellText, EndsACommandAtRedirectionsAndOperators) {
   EXPECT_THAT(problem_of("cat <<EOF\nrun --x\n"),
               HasSubstr("a here-document that <<EOF opens has no EOF"));
   EXPECT_THAT(problem_of("run --a >\n"), HasSubstr("run.sh:1: a redirection without a file"));
+  EXPECT_THAT(problem_of("cat <in >\n"), HasSubstr("<in > stands for a value"));
+  EXPECT_THAT(problem_of("\nDATA=<your data path>\nrun --a $DATA\n"),
+              HasSubstr("run.sh:2: <your data path> stands for a value, and bash takes it for "
+                        "redirections\n    put the value in its place"));
+  EXPECT_THAT(problem_of("LOAD=<path (e.g. /345m)>\n"),
+              HasSubstr("run.sh:1: <path (e.g. /345m)> stands for a value"));
 }
 
 TEST(ShellText, SaysThatALostLineBeginsACommand) {
