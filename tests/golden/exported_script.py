@@ -3,15 +3,19 @@
 
     venv/bin/pip install torch==2.15.0 transformers==5.23.0 einops
     venv/bin/pip install --no-deps megatron-fsdp==0.6.1
-    venv/bin/python tests/golden/exported_script.py --shardwise build/dev/bin/shardwise
+    venv/bin/python tests/golden/exported_script.py --shardwise build/dev/bin/shardwise \\
+        -o tests/golden/exported_script.json
 
 needs no GPU: what Megatron-FSDP asks of CUDA, cuda_on_cpu.py answers. Exit code 1 where a script
 fails, prints another number of steps or a loss that is not near log(vocabulary), or where cases of
 one model and framework, which compute the same numbers, have losses more than 0.02 apart or norms
-of gradients more than 2 %.
+of gradients more than 2 %. The result is the golden file with which
+tests/planner/export/golden_test.cc compares what is exported.
 """
 
 import argparse
+import hashlib
+import importlib.metadata
 import json
 import math
 import os
@@ -50,7 +54,8 @@ def run(command, folder):
     return done.stdout
 
 
-def numbers_of(shardwise, case, folder):
+def export_case(shardwise, case, folder):
+    """\\returns the plan, and the folder of its export"""
     framework, model, loss, locks = case
     plan, job = folder / "plan.json", folder / "job"
     given = [*locks.split(","), "micro_batch_size=2"]
@@ -59,6 +64,11 @@ def numbers_of(shardwise, case, folder):
          ENGINES[framework], "--loss", loss, "--sequence-length", "128", "--global-batch-size",
          "8", *locked, "-o", plan], ROOT)  # fmt: skip
     run([shardwise, "export", plan, "--to", framework, "-o", job], ROOT)
+    return json.loads(plan.read_text()), job
+
+
+def numbers_of(framework, job):
+    """Losses and norms of the steps."""
     [script] = job.glob("train_*.py")
     start = [script.name, "--device", "cpu"]
     if framework == "megatron-fsdp":
@@ -69,15 +79,25 @@ def numbers_of(shardwise, case, folder):
     return [float(words[3]) for words in lines], [float(words[5]) for words in lines]
 
 
+def scripts_digest(framework):
+    """Of the script that ran, and of what it shares with the other."""
+    text = b"".join((ROOT / "configs" / "frameworks" / name).read_bytes()
+                    for name in (f"train_{framework.replace('-', '_')}.py", "training_job.py"))  # fmt: skip
+    return hashlib.sha256(text).hexdigest()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--shardwise", required=True, type=lambda p: pathlib.Path(p).resolve())
+    parser.add_argument("-o", type=pathlib.Path, help="the golden file")
     asked = parser.parse_args()
-    failed, first = False, {}
+    failed, first, rows = False, {}, []
     for case in CASES:
         framework, model, loss, locks = case
         with tempfile.TemporaryDirectory() as folder:
-            losses, norms = numbers_of(asked.shardwise, case, pathlib.Path(folder))
+            plan, job = export_case(asked.shardwise, case, pathlib.Path(folder))
+            settings = (job / "settings.json").read_text()
+            losses, norms = numbers_of(framework, job)
         config = json.loads((ROOT / "configs" / "models" / f"{model}.json").read_text())
         start = math.log(config["vocab_size"])
         good = len(losses) == 5 and all(abs(each - start) < 0.5 for each in losses)
@@ -88,7 +108,16 @@ def main():
         )
         failed = failed or not good
         wrong = "" if good else f"wrong: near {start:.2f}?"
-        print(framework, model, loss, locks, losses, norms, wrong)
+        print(framework, model, loss, locks, losses, norms, wrong, flush=True)
+        rows.append({"framework": framework, "model": model, "gpus": 2, "engine": ENGINES[framework],
+                     "layout": plan["layout"], "job": plan["job"], "configuration": settings,
+                     "losses": losses, "norms": norms})  # fmt: skip
+    if asked.o and not failed:
+        packages = ("torch", "transformers", "megatron-fsdp")
+        versions = {name: importlib.metadata.version(name) for name in packages}
+        scripts = {framework: scripts_digest(framework) for framework in ENGINES}
+        made = {"versions": versions, "scripts": scripts, "cases": rows}
+        asked.o.write_text(json.dumps(made, indent=1) + "\n")
     sys.exit(1 if failed else 0)
 
 

@@ -1,9 +1,11 @@
 // What the frameworks' own parsers said, tests/golden/frameworks.py, and what the exported FSDP2
-// script holds, tests/golden/exported_memory.py.
+// script holds, tests/golden/exported_memory.py,
+// and the jobs that ran, tests/golden/exported_script.py.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -16,6 +18,8 @@
 #include "planner/spec/json/reader.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/sha256.h"
+#include "tests/support/scratch.h"
 
 namespace shardwise {
 namespace {
@@ -156,6 +160,30 @@ TEST(ExportedScript, HoldsWhatTheLedgerOfItsPlanSays) {
     EXPECT_NEAR(ledger / tracked, 1, 0.02) << text(row, "model");
   }
   EXPECT_EQ(all.find("cases")->elements.size(), 5U);
+}
+
+// tests/golden/exported_script.py trained with these settings and scripts for 5 steps.
+TEST(ExportedScript, IsWhatTrainedOnTwoRanks) {
+  const JsonValue all = golden("tests/golden/exported_script.json");
+  for (const JsonMember& script : all.find("scripts")->members) {
+    std::string name = script.key;
+    std::ranges::replace(name, '-', '_');
+    const std::string folder = "configs/frameworks/";
+    const std::string ran = test::bytes_of_file(folder + "train_" + name + ".py") +
+                            test::bytes_of_file(folder + "training_job.py");
+    EXPECT_EQ(sha256(ran), script.value.string) << "run tests/golden/exported_script.py";
+  }
+  for (const JsonValue& row : all.find("cases")->elements) {
+    const Result<Framework> framework = load_framework(text(row, "framework"), "--to");
+    ASSERT_TRUE(framework.ok()) << to_string(framework.problems());
+    const Result<Export> made = export_plan(golden_plan(row), *framework);
+    ASSERT_TRUE(made.ok()) << to_string(made.problems());
+    EXPECT_EQ(configuration_text(*framework, made->settings, {}), text(row, "configuration"))
+        << "another job was run: run tests/golden/exported_script.py";
+    EXPECT_EQ(row.find("losses")->elements.size(), 5U);
+    EXPECT_EQ(row.find("norms")->elements.size(), 5U);
+  }
+  EXPECT_EQ(all.find("cases")->elements.size(), 13U);
 }
 
 }  // namespace
