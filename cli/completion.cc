@@ -53,7 +53,7 @@ Words values_of(const std::string& flag, const std::string& type) {
   if (flag == "--cluster") return catalogue_names("clusters");
   if (flag == "--gpu") return catalogue_names("gpus");
   if (flag == "--to" || flag == "--from") return framework_names();
-  if (flag == "--engine" || flag == "--versus") return engine_names();
+  if (flag == "--engine") return engine_names();
   if (flag == "--schedule") return names_of<PipelineSchedule>();
   if (flag == "--recompute") return names_of<Recompute>();
   if (flag == "--cp-kind") return names_of<ContextParallelKind>();

@@ -30,7 +30,6 @@
 #include "cli/trace_progress.h"
 #include "cli/traced_run_text.h"
 #include "cli/verbs.h"
-#include "cli/versus_text.h"
 #include "planner/command/command_line.h"
 #include "planner/command/number_flags.h"
 #include "planner/estimate/estimate.h"
@@ -45,35 +44,10 @@
 #include "simulator/clock/closed_form.h"
 #include "simulator/clock/noise.h"
 #include "simulator/clock/simulate.h"
-#include "simulator/clock/versus.h"
 #include "simulator/comparison/import_run.h"
 
 namespace shardwise::cli {
 namespace {
-
-ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
-  SimulateFlags other = flags;
-  other.asked.job.engine = flags.versus;
-  if (takes_best(flags)) {  // of the first engine: both run the same layout and batch
-    for (const std::string& key : layout_keys()) {
-      other.asked.layout.texts[key] = field_text(first.layout, key);
-    }
-    other.asked.job.gpus = fmt::format("{}", first.layout.world());
-    other.asked.job.texts["global_batch_size"] = fmt::format("{}", first.job.global_batch_size);
-  }
-  const Result<sim::PlannedStep> second = planned_step(other);
-  if (!second) {
-    Diagnostics problems = second.problems();
-    for (Diagnostic& each : problems) {
-      if (each.path == "--engine") each.path = "--versus";
-    }
-    return refuse(problems);
-  }
-  const sim::Versus found = sim::versus(first, second->plan, sim::options_of(flags.asked));
-  fmt::print("{}", flags.screen.json ? versus_json(found, first, second->plan)
-                                     : versus_text(found, first, second->plan, wants_colour()));
-  return ExitCode::done;
-}
 
 ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
   const Result<std::vector<sim::GrowthPoint>> points =
@@ -170,7 +144,6 @@ ExitCode run_simulate(SimulateFlags& flags) {
   const Diagnostics noise = sim::noise_problems(flags.asked.noise, *plan);
   if (!noise.empty()) return refuse(noise);
   if (!flags.import.empty()) return import_trace(flags, *plan);
-  if (!flags.versus.empty()) return run_versus(flags, *plan);
   if (flags.growth > 0) return run_growth(flags, *plan);
   StepReport estimated =
       estimate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout);
@@ -271,26 +244,18 @@ void add_simulate(CLI::App& app, Run& run) {
   verb->add_flag("--all-ranks", flags->asked.all_ranks,
                  "Simulate every rank, not one of each stage");
   add_noise_flags(*verb, flags->asked.noise);
-  verb->add_option("--versus", flags->versus,
-                   "Compare with another engine on the same job, mechanism by mechanism")
-      ->type_name("ENGINE");
   add_integer(*verb, "--growth", flags->growth, 1, kMostGpus,
               "From one node to this many GPUs: full shard against hybrid shard (HSDP)")
       ->type_name("GPUS");
   // One step's files and noise; --growth has sizes of its own.
-  for (const char* several : {"--versus", "--growth"}) {
-    for (const char* of_one :
-         {"--import", "--output", "--trace", "--svg", "--chakra", "--trials"}) {
-      verb->get_option(several)->excludes(of_one);
-    }
-  }
-  for (const char* size : {"--versus", "--gpus", "--dp-shard", "--dp-replicate"}) {
-    verb->get_option("--growth")->excludes(size);
+  for (const char* other : {"--import", "--output", "--trace", "--svg", "--chakra", "--trials",
+                            "--gpus", "--dp-shard", "--dp-replicate"}) {
+    verb->get_option("--growth")->excludes(other);
   }
   verb->add_flag("--ignore-memory", flags->ignore_memory, "Simulate a layout that does not fit");
   CLI::Option* explain =
       verb->add_flag("--explain", flags->explain, "Print the assumptions and their sources");
-  for (const char* other : {"--import", "--versus", "--growth"}) {
+  for (const char* other : {"--import", "--growth"}) {
     explain->excludes(verb->get_option(other));
   }
   add_screen_flags(*verb, flags->screen);

@@ -18,7 +18,6 @@ Diagnostics fixed_by_file(const SimulateFlags& flags) {
   Diagnostics problems = sim::fixed_by_plan(flags.asked);
   const std::string& plan = flags.asked.plan;
   if (plan.empty()) return problems;
-  if (!flags.versus.empty()) problems.push_back(sim::fixed_by_plan("--versus", plan));
   if (flags.growth > 0) problems.push_back(sim::fixed_by_plan("--growth", plan));
   return problems;
 }

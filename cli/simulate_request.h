@@ -18,7 +18,6 @@ struct SimulateFlags {
   std::string chakra;
   std::string import;
   std::int64_t top = 12;
-  std::string versus;
   std::int64_t growth = 0;
   bool ignore_memory = false;
   bool explain = false;

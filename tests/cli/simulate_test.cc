@@ -119,30 +119,6 @@ TEST(Simulate, RefusesNoiseThatChangesNothing) {
   EXPECT_THAT(never.err, HasSubstr("--mtbf-hours-per-gpu: 0 is not a number from 0.001"));
 }
 
-TEST(Simulate, SetsTwoEnginesSideBySideInATerminalOf80Columns) {
-  const Outcome outcome = shardwise(tiny_step({"--versus", "megatron_fsdp"}));
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const char* part : {"peak reserved", "kernels", "copies in", "prefetch", "user buffers",
-                           "with equal kernels"}) {
-    EXPECT_THAT(outcome.out, HasSubstr(part));
-  }
-  std::istringstream lines(outcome.out);
-  std::string line;
-  while (std::getline(lines, line)) EXPECT_LE(display_width(line), 80U) << line;
-}
-
-TEST(Simulate, SaysHowManyTokensASecondEachOfTwoEnginesTrains) {
-  const Outcome outcome = shardwise(tiny_step({"--versus", "megatron_fsdp"}));
-  EXPECT_THAT(outcome.out,
-              testing::ContainsRegex("\ntokens a second +[0-9.,]+( M)? +[0-9.,]+( M)? +[-+]"));
-  const auto json =
-      nlohmann::json::parse(shardwise(tiny_step({"--versus", "megatron_fsdp", "--json"})).out);
-  for (const char* side : {"first", "second"}) {
-    EXPECT_NEAR(json[side]["tokens_per_s"].get<double>() * json[side]["step_s"].get<double>(),
-                16 * 1024, 1e-6);
-  }
-}
-
 TEST(Simulate, ListsTheAssumptionsThatItCounts) {
   const std::string report = shardwise(tiny_step({"--json"})).out;
   const Outcome outcome = shardwise(tiny_step({"--explain"}));
@@ -161,32 +137,6 @@ TEST(Simulate, ListsTheAssumptionsThatItCounts) {
   EXPECT_EQ(listed, count);
 }
 
-TEST(Simulate, SaysWhichOfTwoEnginesDoesNotFit) {
-  const std::vector<std::string> job = {"simulate",
-                                        "--model",
-                                        "llama-3-70b",
-                                        "--gpus",
-                                        "8",
-                                        "--cluster",
-                                        "dgx-h100",
-                                        "--engine",
-                                        "fsdp2",
-                                        "--zero-stage",
-                                        "3",
-                                        "--sequence-length",
-                                        "2048",
-                                        "--versus",
-                                        "megatron_fsdp",
-                                        "--global-batch-size",
-                                        "8"};
-  const Outcome outcome = shardwise(job);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("fits [0-9.]+ GiB +[0-9.]+ GiB too much"));
-  std::vector<std::string> json = job;
-  json.emplace_back("--json");
-  EXPECT_THAT(shardwise(json).out, HasSubstr("\"fit\": \"does_not_fit\""));
-}
-
 TEST(Simulate, ComparesWithAProfilersTrace) {
   const Outcome outcome = shardwise(tiny_step({"--import", "tests/golden/profiler_trace.json"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -196,14 +146,6 @@ TEST(Simulate, ComparesWithAProfilersTrace) {
   std::istringstream lines(outcome.out);
   std::string line;
   while (std::getline(lines, line)) EXPECT_LE(display_width(line), 80U) << line;
-}
-
-TEST(Simulate, RefusesAnEngineThatDoesNotExistOrCannotRunTheLayout) {
-  for (const char* engine : {"no_such_engine", "megatron_ddp"}) {
-    const Outcome outcome = shardwise(tiny_step({"--versus", engine}));
-    EXPECT_EQ(outcome.exit_code, 2) << engine;
-    EXPECT_THAT(outcome.err, HasSubstr(engine));
-  }
 }
 
 TEST(Simulate, ComparesFullShardWithHybridAsTheClusterGrows) {
@@ -251,7 +193,7 @@ TEST(Simulate, StopsWithTheCheapestChangeWhereALayoutDoesNotFit) {
   EXPECT_THAT(all_the_same.out, HasSubstr("Does not fit"));
 }
 
-// Without a flag of a layout, plan's best is simulated, also for the first of two engines.
+// Without a flag of a layout, plan's best is simulated.
 TEST(Simulate, TakesTheBestLayoutOfPlan) {
   const std::vector<std::string> job = {
       "--model",  "gpt2-xl",      "--cluster",           "dgx-h100",
@@ -267,9 +209,6 @@ TEST(Simulate, TakesTheBestLayoutOfPlan) {
   EXPECT_EQ(report.at("layout"), best.at("layout"));
   EXPECT_EQ(report.at("step_time_s"), best.at("simulated_step_time_s"));
   EXPECT_THAT(ask({"simulate"}), HasSubstr("assumed: the best layout of shardwise plan"));
-  const auto versus =
-      nlohmann::json::parse(ask({"simulate", "--json", "--versus", "megatron_fsdp"}));
-  EXPECT_EQ(versus.at("first").at("step_s"), best.at("simulated_step_time_s"));
 }
 
 TEST(Simulate, ExitsWithOneWhereNoLayoutFits) {

@@ -149,8 +149,8 @@ TEST(Command, SuggestsAFlagForTheNamesOfOtherPrograms) {
 
 // A script whose variable is not set.
 TEST(Command, RefusesAnEmptyValueOfAnyFlag) {
-  for (const char* flag : {"--output", "--trace", "--svg", "--chakra", "--import", "--versus",
-                           "--tp", "--gpus", "--engine"}) {
+  for (const char* flag :
+       {"--output", "--trace", "--svg", "--chakra", "--import", "--tp", "--gpus", "--engine"}) {
     const Outcome outcome =
         shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100", flag, ""});
     EXPECT_EQ(outcome.exit_code, 2) << flag;
