@@ -84,7 +84,6 @@ void move_buckets(DataParallelMoves& moves, const StageTimes& stages, const Leaf
 DataParallelMoves data_parallel_moves(const StageTimes& stages, const LeafContext& context) {
   const Layout& layout = *context.layout;
   DataParallelMoves moves;
-  moves.across_nodes = shards_across_nodes(context);
   const Placement parameters =
       placement_of(layout.zero_stage, layout.outer_shards_optimizer).parameters;
   if (parameters == Placement::replicate) {
@@ -93,14 +92,6 @@ DataParallelMoves data_parallel_moves(const StageTimes& stages, const LeafContex
     move_units(moves, stages, context);
   }
   return moves;
-}
-
-double outer_elements(const Layout& layout, double dense, double routed) {
-  if (layout.dp_replicate == 1) return 0;
-  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
-  const ShardRanks shards = shard_ranks(layout, Placement::shard_inner);
-  return dense / inner_parts(placement, shards.dense) +
-         routed / inner_parts(placement, shards.routed);
 }
 
 double gradient_bytes(const TimeRules& rules, const Layout& layout) {

@@ -18,8 +18,6 @@ struct UnitMoves {
 /// Communication of a step's states, each piece as if nothing ran beside it. Communication is the
 /// change of placement (ARCHITECTURE.md): what it moves follows from the placements.
 struct DataParallelMoves {
-  bool across_nodes = false;  // the inner axis leaves the node
-
   // Parameters are whole on every rank: of the first stage, in equal buckets.
   Seconds reduce;        // all buckets, over the inner axis
   Seconds reduce_outer;  // over dp_replicate, of what that leaves
@@ -36,9 +34,6 @@ struct DataParallelMoves {
 /// Of `stages` it reads the elements (same_elements), no times; of the layout mesh, states and
 /// fp32_gradients: the search makes it once for all pipelines and layer choices alike in these.
 DataParallelMoves data_parallel_moves(const StageTimes& stages, const LeafContext& context);
-
-/// Elements that the outer axis reduces, or gathers, of a unit. None without that axis.
-double outer_elements(const Layout& layout, double dense, double routed);
 
 /// An element of a gradient on its way between ranks, in bytes.
 double gradient_bytes(const TimeRules& rules, const Layout& layout);

@@ -24,13 +24,9 @@ DataParallelTraffic data_parallel_traffic(const StageTimes& stages, const LeafCo
     const auto routed = static_cast<double>(stages.first.elements.routed);
     all.reduce = moves.reduce * reductions + moves.reduce_outer * outer_reductions;
     all.reduced_bytes = gradient * (dense + routed) * reductions;
-    all.outer_reduced_bytes = gradient * outer_elements(layout, dense, routed) * outer_reductions;
     if (placement.optimizer != Placement::replicate) {
       all.gather = moves.gather;
       all.gathered_bytes = rules.weight_bytes * (dense + routed);
-    }
-    if (placement.optimizer == Placement::shard_both) {
-      all.outer_gathered_bytes = rules.weight_bytes * outer_elements(layout, dense, routed);
     }
   } else {
     const double gathers = gathers_once(layout, *rules.engine) ? 1 : m;
@@ -38,7 +34,6 @@ DataParallelTraffic data_parallel_traffic(const StageTimes& stages, const LeafCo
     Seconds gathered;
     Seconds in_groups;  // of a forward pass after the first, less what it takes among all ranks
     Seconds reduced;
-    double outer = 0;  // elements
     for (std::size_t i = 0; i < static_cast<std::size_t>(stages.slowest.kinds); ++i) {
       const UnitTime& unit = stages.slowest.units[i];
       const auto dense = static_cast<double>(unit.elements.dense);
@@ -50,18 +45,13 @@ DataParallelTraffic data_parallel_traffic(const StageTimes& stages, const LeafCo
       all.reduce += moves.units[i].outer * (n * outer_reductions);
       all.gathered_bytes += rules.weight_bytes * (dense + routed) * n;
       all.reduced_bytes += gradient * (dense + routed) * n;
-      outer += outer_elements(layout, dense, routed) * n;
     }
     all.gather = gathered * gathers + moves.outer_gather;
     if (keeps_parts(layout, *rules.engine)) all.gather += in_groups * (gathers - 1);
     all.reduce += reduced * reductions;
     all.gathered_bytes *= gathers * passes;
     all.reduced_bytes *= reductions;
-    all.outer_reduced_bytes = gradient * outer * outer_reductions;
     all.copies = moves.copies_out * gathers + moves.copies_in * reductions + moves.copies_once;
-    if (placement.optimizer == Placement::shard_both) {
-      all.outer_gathered_bytes = rules.weight_bytes * outer;
-    }
   }
   return all;
 }

@@ -13,8 +13,6 @@ struct DataParallelTraffic {
   Seconds copies;             // into and out of communication buffers
   double gathered_bytes = 0;  // full buffers on this rank
   double reduced_bytes = 0;
-  double outer_gathered_bytes = 0;  // shards of the inner axis, over dp_replicate
-  double outer_reduced_bytes = 0;
 };
 DataParallelTraffic data_parallel_traffic(const StageTimes& stages, const LeafContext& context,
                                           const DataParallelMoves& moves);

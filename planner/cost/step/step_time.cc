@@ -60,8 +60,6 @@ void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& conte
   detail.overlap_tax = std::min(parts.dp_exposed, lost_beside(data, context, step));
   detail.gathered_bytes = data.gathered_bytes;
   detail.reduced_bytes = data.reduced_bytes;
-  detail.outer_gathered_bytes = data.outer_gathered_bytes;
-  detail.outer_reduced_bytes = data.outer_reduced_bytes;
   detail.finalize = parts.optimizer - states.optimizer.update;
   detail.wire = wire_time(stages, context);
   // Of all stages those that are waited for; of the others, beside passes, one stage's. The same of

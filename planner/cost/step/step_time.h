@@ -23,8 +23,6 @@ struct StepDetail {
   Seconds messages;           // between stages: those that are waited for, and others of a stage
   double gathered_bytes = 0;  // full buffers on this rank, over the step
   double reduced_bytes = 0;
-  double outer_gathered_bytes = 0;  // the same over dp_replicate: shards of the inner axis
-  double outer_reduced_bytes = 0;
   Seconds copied;  // between GPU and host, hidden or not
   double offload_bytes = 0;
   BytesPerSecond offload_required;  // bandwidth at which offloading activations would be hidden

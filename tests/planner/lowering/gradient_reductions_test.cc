@@ -95,8 +95,6 @@ TEST(GradientReductions, MoveTheSameBytesInTheModelAndInTheProgram) {
     const StepDetail detail = priced.detail();
     const StageProgram stage = lower(plan).stages.front();
     EXPECT_DOUBLE_EQ(detail.reduced_bytes, static_cast<double>(wire_bytes(stage, OpRole::reduce)));
-    EXPECT_DOUBLE_EQ(detail.outer_reduced_bytes,
-                     static_cast<double>(wire_bytes(stage, OpRole::reduce_outer)));
   }
 }
 

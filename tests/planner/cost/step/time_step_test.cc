@@ -95,44 +95,6 @@ TEST(StepVolume, OfEightBitWeightsIsHalf) {
   EXPECT_DOUBLE_EQ(p.detail().gathered_bytes, 4 * 2 * kParameters);
 }
 
-// Outer axis: all-reduce of the inner shard once a step with HSDP and with k instances of
-// Megatron's optimizer; HFSDP reduces it into shards of both axes and gathers the weights' inner
-// shard once.
-TEST(StepVolume, OfTheOuterAxisIsTheInnerShardOnce) {
-  for (const std::int32_t instances : {2, 4, 8}) {
-    for (const std::int64_t microbatches : {1, 4}) {
-      Priced hybrid = sharded(3, fsdp2());
-      hybrid.layout.dp_replicate = instances;
-      hybrid.size(microbatches);
-      const StepDetail fsdp = hybrid.detail();
-      EXPECT_DOUBLE_EQ(fsdp.outer_reduced_bytes, 4 * kParameters / 8);
-      EXPECT_DOUBLE_EQ(fsdp.outer_gathered_bytes, 0);
-      EXPECT_DOUBLE_EQ(fsdp.reduced_bytes, static_cast<double>(microbatches) * 4 * kParameters);
-
-      Priced optimizers = sharded(1, megatron_ddp());
-      optimizers.layout.dp_replicate = instances;
-      optimizers.size(microbatches);
-      const StepDetail ddp = optimizers.detail();
-      EXPECT_DOUBLE_EQ(ddp.outer_reduced_bytes, 4 * kParameters / 8);
-      EXPECT_DOUBLE_EQ(ddp.outer_gathered_bytes, 0);
-      EXPECT_DOUBLE_EQ(ddp.reduced_bytes, 4 * kParameters);
-
-      Priced shards = sharded(2, gradient_sharding());
-      shards.layout.dp_replicate = instances;
-      shards.size(microbatches);
-      EXPECT_DOUBLE_EQ(shards.detail().outer_reduced_bytes, 4 * kParameters / 8);
-
-      Priced both = sharded(3, megatron_fsdp());
-      both.layout.dp_replicate = instances;
-      both.layout.outer_shards_optimizer = true;
-      both.size(microbatches);
-      const StepDetail hfsdp = both.detail();
-      EXPECT_DOUBLE_EQ(hfsdp.outer_reduced_bytes, 4 * kParameters / 8);
-      EXPECT_DOUBLE_EQ(hfsdp.outer_gathered_bytes, 2 * kParameters / 8);
-    }
-  }
-}
-
 // A micro-batch more takes one reduction more, whatever replicas do at the end of the step.
 TEST(StepVolume, OfZero2TakesAsLongAMicrobatchWithReplicasAsWithout) {
   const auto reduces = [](std::int32_t replicas, std::int64_t microbatches) {
@@ -144,12 +106,6 @@ TEST(StepVolume, OfZero2TakesAsLongAMicrobatchWithReplicasAsWithout) {
   const double each = reduces(1, 2) - reduces(1, 1);
   EXPECT_GT(each, 0);
   EXPECT_NEAR(reduces(4, 2) - reduces(4, 1), each, 1e-12);
-}
-
-TEST(StepVolume, HasNoOuterAxisWithoutReplicas) {
-  const StepDetail d = sharded(3, fsdp2()).detail();
-  EXPECT_EQ(d.outer_reduced_bytes, 0);
-  EXPECT_EQ(d.outer_gathered_bytes, 0);
 }
 
 // What the outer axis takes is that of its collectives, an all-reduce against half of one and a
