@@ -8,7 +8,7 @@
 #include <functional>
 #include <utility>
 
-#include "planner/search/advice/lever.h"
+#include "planner/search/advice/faster_links.h"
 #include "planner/search/advice/single_changes.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/text/format.h"
@@ -66,11 +66,11 @@ class Changes {
   }
 
   void links() {
-    for (const Lever& lever : levers_of(*best_.cluster)) {
-      if (lever.kind != LeverKind::bandwidth) continue;
-      ClusterSpec cluster = pulled(*best_.cluster, lever, kTimesAsFast);
-      std::string text = fmt::format("{} x {}: {}", cluster.tiers[lever.tier].name, kTimesAsFast,
-                                     lever_value(cluster, lever));
+    for (std::size_t tier = 0; tier < reached_tiers(*best_.cluster); ++tier) {
+      ClusterSpec cluster = with_bandwidth(*best_.cluster, tier, kTimesAsFast);
+      const LinkTier& link = cluster.tiers[tier];
+      std::string text =
+          fmt::format("{} x {}: {}", link.name, kTimesAsFast, format_bandwidth(link.bandwidth));
       ask(std::move(text), "", std::move(cluster));
     }
   }

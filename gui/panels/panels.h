@@ -29,11 +29,10 @@ void draw_details(Ui& ui);  // why a number is what it is
 void draw_categories(Ui& ui);
 void draw_mesh(Ui& ui);
 void draw_axes(Ui& ui);
-void draw_traffic(Ui& ui);     // bytes by use and link
-void draw_order(Ui& ui);       // of the mesh's axes
-void draw_stretch(Ui& ui);     // links of another bandwidth
-void draw_heat(Ui& ui);        // the scaling map
-void draw_break_even(Ui& ui);  // where another layout or cluster wins
+void draw_traffic(Ui& ui);  // bytes by use and link
+void draw_order(Ui& ui);    // of the mesh's axes
+void draw_stretch(Ui& ui);  // links of another bandwidth
+void draw_heat(Ui& ui);     // the scaling map
 void draw_scaling(Ui& ui);
 void draw_scaling_table(Ui& ui);
 void draw_metrics(Ui& ui);  // of a run that is followed

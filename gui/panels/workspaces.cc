@@ -28,7 +28,6 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"traffic", draw_traffic},
     {"axes", draw_axes},
     {"heat", draw_heat},
-    {"break_even", draw_break_even},
     {"scaling", draw_scaling},
     {"scaling_table", draw_scaling_table},
     {"compare", draw_compare},
@@ -169,7 +168,6 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
         below = cut(ImGuiDir_Down, 0.36F);
         ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.36F, &beside, &below);
       }
-      dock(workspace, "break_even", cut(ImGuiDir_Right, 0.44F));
       dock(workspace, "scaling_table", low ? rest : below);
       dock(workspace, "scaling", low ? rest : beside);
       dock(workspace, "heat", rest);

@@ -1,11 +1,10 @@
-// What the mesh and the scaling workspaces ask: a map of best layouts, lines of break-even, a
-// dragged bandwidth. CPU time is of all threads.
+// What the mesh and the scaling workspaces ask: a map of best layouts, a dragged bandwidth. CPU
+// time is of all threads.
 #include <benchmark/benchmark.h>
 
 #include <memory>
 #include <utility>
 
-#include "answers/contenders.h"
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
 #include "gui/models/mesh/link_stretch.h"
@@ -56,22 +55,6 @@ BENCHMARK(heat_map)
     ->Unit(benchmark::kMillisecond)
     ->MeasureProcessCPUTime()
     ->UseRealTime();
-
-void break_even_lines(benchmark::State& state) {
-  const Plan plan = llama70();
-  BreakEvenQuestion question;
-  question.model = &plan.model;
-  question.job = &plan.job;
-  question.engine = &plan.engine;
-  question.contenders = sim::contenders_of(plan, 3);
-  question.lever = {LeverKind::bandwidth, 1};
-  question.grid = usual_grid(question.lever);
-  for ([[maybe_unused]] const auto _ : state) {
-    question.memory = std::make_shared<SearchMemory>();
-    benchmark::DoNotOptimize(break_even(question));
-  }
-}
-BENCHMARK(break_even_lines)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 
 /// What a frame does while a bandwidth is dragged.
 void dragged_bandwidth(benchmark::State& state) {

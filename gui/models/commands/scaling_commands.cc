@@ -47,8 +47,6 @@ constexpr std::array kScalingCommands = std::to_array<Command>({
      }},
     {"scaling.csv", "Ctrl+Shift+E", "Save the scaling map as a table", "FILE",
      with_file<&Session::save_scaling, "scaling.csv">},
-    {"scaling.lever", "Shift+V", "Quantity of the break-even lines: links, memory or price",
-     "QUANTITY", with_words<&Session::set_lever>},
 });
 
 }  // namespace

@@ -1,13 +1,16 @@
 #include "gui/models/mesh/link_stretch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "answers/simulated_steps.h"
-#include "gui/models/scaling/break_even_model.h"
+#include "gui/models/question/layout_text.h"
 #include "planner/estimate/gpu_hour_price.h"
-#include "planner/search/advice/lever.h"
+#include "planner/search/advice/faster_links.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
 #include "simulator/clock/simulate.h"
@@ -23,12 +26,38 @@ std::string times_text(Seconds before, Seconds after) {
                      signed_percent(after / before - 1));
 }
 
+std::vector<std::string> layout_words(const Layout& layout) {
+  std::vector<std::string> words;
+  std::istringstream text(layout_text(layout));
+  for (std::string word; text >> word;) words.push_back(word);
+  return words;
+}
+
+/// "pp4 vpp2 instead of pp8": what two layouts do not share.
+std::string change_of_layout(const Layout& before, const Layout& after) {
+  const auto only = [](const std::vector<std::string>& of, const std::vector<std::string>& other) {
+    std::vector<std::string> found;
+    for (const std::string& each : of) {
+      if (std::ranges::find(other, each) == other.end()) found.push_back(each);
+    }
+    return found;
+  };
+  const std::vector<std::string> old = layout_words(before);
+  const std::vector<std::string> now = layout_words(after);
+  const std::vector<std::string> gained = only(now, old);
+  const std::vector<std::string> lost = only(old, now);
+  if (gained.empty() && lost.empty()) return "another layout of the same degrees";
+  if (gained.empty()) return fmt::format("one without {}", fmt::join(lost, " "));
+  if (lost.empty()) return fmt::format("one with {}", fmt::join(gained, " "));
+  return fmt::format("{} instead of {}", fmt::join(gained, " "), fmt::join(lost, " "));
+}
+
 }  // namespace
 
 ClusterSpec stretched(const ClusterSpec& cluster, const std::vector<double>& factors) {
   ClusterSpec made = cluster;
   for (std::size_t tier = 0; tier < factors.size(); ++tier) {
-    if (factors[tier] != 1) made = pulled(made, {LeverKind::bandwidth, tier}, factors[tier]);
+    if (factors[tier] != 1) made = with_bandwidth(made, tier, factors[tier]);
   }
   return made;
 }
@@ -38,20 +67,14 @@ Plan stretched(Plan plan, const std::vector<double>& factors) {
   return plan;
 }
 
-std::size_t reached_tiers(const Plan& plan) {
-  std::size_t tiers = 0;
-  for (const Lever& each : levers_of(plan.cluster)) tiers += each.kind == LeverKind::bandwidth;
-  return tiers;
-}
-
 std::vector<StretchCurve> stretch_curves(const Plan& plan, const Predictions& by) {
   std::vector<StretchCurve> curves;
-  for (std::size_t tier = 0; tier < reached_tiers(plan); ++tier) {
+  for (std::size_t tier = 0; tier < reached_tiers(plan.cluster); ++tier) {
     StretchCurve& curve = curves.emplace_back();
     for (int step = -kCurveSteps; step <= kCurveSteps; ++step) {
       const double factor = std::pow(kMostStretch, static_cast<double>(step) / kCurveSteps);
       Plan there = plan;
-      there.cluster = pulled(plan.cluster, {LeverKind::bandwidth, tier}, factor);
+      there.cluster = with_bandwidth(plan.cluster, tier, factor);
       curve.factors.push_back(factor);
       curve.step_times.push_back(by.step_time(there));
     }
@@ -102,7 +125,7 @@ std::vector<std::string> stretch_words(const Plan& plan, const StepReport& befor
                         ? "the same layout stays the best"
                         : fmt::format("the best is then {}, {}",
                                       format_seconds(stretch.best->step_time),
-                                      change_text(winner->layout, stretch.best->layout)));
+                                      change_of_layout(winner->layout, stretch.best->layout)));
   }
   return words;
 }

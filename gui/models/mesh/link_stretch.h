@@ -34,13 +34,11 @@ struct LinkStretch {
   bool any() const { return report.has_value(); }
 };
 
-/// The cluster with its links so many times as fast: pulled() of each.
+/// The cluster with its links so many times as fast: with_bandwidth() of each.
 ClusterSpec stretched(const ClusterSpec& cluster, const std::vector<double>& factors);
 /// The plan on that cluster.
 Plan stretched(Plan plan, const std::vector<double>& factors);
 
-/// Tiers that join GPUs of the plan, innermost first.
-std::size_t reached_tiers(const Plan& plan);
 std::vector<StretchCurve> stretch_curves(const Plan& plan, const Predictions& by);
 
 /// simulate()'s step, where it is short enough to be simulated while people drag.

@@ -45,7 +45,7 @@ std::string none_of(const std::string& word, const std::array<std::string_view, 
   return fmt::format("{} is none of {}", word.empty() ? "nothing" : word, fmt::join(names, ", "));
 }
 
-/// "memroy is no quantity (did you mean memory?)", "red is no quantity: nvlink, memory, price".
+/// "zeor is no column (did you mean zero?)", "red is no column: tp, cp, pp".
 inline std::string unknown_word(std::string_view word, std::string_view what,
                                 const std::vector<std::string>& known) {
   const std::optional<std::string> near = nearest(word, known);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "gui/models/scaling/break_even_model.h"
 #include "gui/models/scaling/scaling_model.h"
 
 namespace shardwise::view {
@@ -11,7 +10,6 @@ struct ScalingState {
   ScalingColour colour = ScalingColour::mfu;
   ScalingMap map;       // of the question; cells become known nearest first
   bool paused = false;  // no more of them until people want it
-  BreakEvenView break_even;
 
   bool filled() const { return map.plan && !map.next(); }
 };

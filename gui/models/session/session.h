@@ -131,8 +131,6 @@ class Session {
   void set_scaling_colour(ScalingColour colour) { state_.scaling.colour = colour; }
   /// Stops the filling of the map, or goes on with it.
   void pause_scaling(bool paused);
-  /// The quantity of the break-even lines, by its key. \returns empty, or what is wrong with it
-  std::string set_lever(const std::string& key);
   /// Shows the groups of a rank until another is pinned, or none. \returns empty, or why not
   std::string pin_rank(std::optional<std::int64_t> rank);
   void set_mesh_colour(MeshColour colour) { state_.mesh.colour = colour; }
@@ -238,11 +236,9 @@ class Session {
   void price_links();
   void scale_up();
   void restart_map();
-  void restart_break_even();
   void keep_scaling();
   void make_map();
   void search_cell(std::size_t cell);
-  void find_break_even();
   void find_winner();
   void take(Answer answer);
   std::string save(const std::string& path, const std::string& text);

@@ -9,6 +9,7 @@
 #include "gui/models/session/session.h"
 #include "planner/legality/legality.h"
 #include "planner/search/advice/best_layout.h"
+#include "planner/search/advice/faster_links.h"
 #include "planner/spec/text/one_line.h"
 
 namespace shardwise::view {
@@ -32,7 +33,7 @@ void Session::show_mesh() {
     auto curves = std::make_shared<std::vector<StretchCurve>>(stretch_curves(*plan, by));
     return [this, curves] { state_.mesh.stretch.curves = std::move(*curves); };
   });
-  mesh.stretch.factors.resize(reached_tiers(state_.plan), 1);
+  mesh.stretch.factors.resize(reached_tiers(state_.plan.cluster), 1);
   price_links();
 }
 
@@ -67,7 +68,7 @@ std::string Session::set_order(const std::string& words, bool only_try) {
 
 std::string Session::set_bandwidth(const std::string& tier, double factor) {
   std::vector<std::string> names;
-  const std::size_t tiers = reached_tiers(state_.plan);
+  const std::size_t tiers = reached_tiers(state_.plan.cluster);
   for (std::size_t i = 0; i < tiers; ++i) names.push_back(state_.plan.cluster.tiers[i].name);
   const auto found = std::ranges::find(names, tier);
   if (found == names.end()) {
@@ -81,14 +82,14 @@ std::string Session::set_bandwidth(const std::string& tier, double factor) {
 }
 
 void Session::reset_bandwidth() {
-  state_.mesh.stretch.factors.assign(reached_tiers(state_.plan), 1);
+  state_.mesh.stretch.factors.assign(reached_tiers(state_.plan.cluster), 1);
   price_links();
 }
 
 std::string Session::take_bandwidth() {
   if (!state_.mesh.stretch.any()) return "every link has the bandwidth that it has";
   Plan plan = stretched(state_.plan, state_.mesh.stretch.factors);
-  state_.mesh.stretch.factors.assign(reached_tiers(plan), 1);
+  state_.mesh.stretch.factors.assign(reached_tiers(plan.cluster), 1);
   change(std::move(plan), Change::question);
   return "";
 }

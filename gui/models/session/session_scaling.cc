@@ -1,21 +1,14 @@
-// The scaling workspace: a map of best layouts and break-even lines, searched in the background.
+// The scaling workspace: a map of best layouts, searched in the background.
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "answers/contenders.h"
-#include "gui/models/question/choices.h"
 #include "gui/models/session/session.h"
 #include "planner/legality/legality.h"
 #include "planner/spec/text/one_line.h"
 
 namespace shardwise::view {
-namespace {
-
-constexpr std::size_t kOtherClusters = 3;  // of the catalogue, beside the plan's
-
-}  // namespace
 
 void Session::scale_up() {
   ScalingState& scaling = state_.scaling;
@@ -29,7 +22,6 @@ void Session::scale_up() {
     } else {
       restart_map();
     }
-    restart_break_even();
   }
   keep_scaling();
 }
@@ -39,16 +31,6 @@ void Session::restart_map() {
   background_.drop("scaling");
 }
 
-void Session::restart_break_even() {
-  BreakEvenView& view = state_.scaling.break_even;
-  std::vector<Lever> levers = levers_of(state_.plan.cluster);
-  const bool same = levers == view.levers;
-  const std::size_t lever = same ? view.lever : usual_lever(state_.plan.cluster);
-  std::vector<double> grid = usual_grid(levers[lever]);
-  view = {std::move(levers), lever, std::move(grid), {}, {}, false};
-  background_.drop("break_even");
-}
-
 void Session::keep_scaling() {
   const ScalingState& scaling = state_.scaling;
   const bool shown = state_.workspace == Workspace::scaling && scaled_ == state_.asked;
@@ -56,8 +38,7 @@ void Session::keep_scaling() {
   if (!shown || background_.busy() || worker_.busy()) return;
   if (!scaling.map.plan) return make_map();
   const std::optional<std::size_t> next = scaling.map.next();
-  if (next && !scaling.paused) return search_cell(*next);
-  if (!scaling.break_even.known) find_break_even();
+  if (next && !scaling.paused) search_cell(*next);
 }
 
 void Session::make_map() {
@@ -81,39 +62,6 @@ void Session::search_cell(std::size_t cell) {
                    });
 }
 
-void Session::find_break_even() {
-  const auto plan = std::make_shared<const Plan>(state_.plan);
-  const Lever lever = state_.scaling.break_even.levers[state_.scaling.break_even.lever];
-  background_.post(
-      "break_even",
-      [this, plan, lever, known = known_,
-       slower = predictions().slower(*plan)](const Worker::Task& task) -> Worker::Apply {
-        BreakEvenQuestion question;
-        question.model = &plan->model;
-        question.job = &plan->job;
-        question.engine = &plan->engine;
-        question.contenders = sim::contenders_of(*plan, kOtherClusters);
-        question.lever = lever;
-        question.grid = usual_grid(lever);
-        question.memory = known;
-        question.stop = task.stop;
-        std::vector<std::string> names;
-        for (const Contender& each : question.contenders) names.push_back(each.name);
-        const auto show = [this, names, slower](BreakEven found, bool done) -> Worker::Apply {
-          slow_down(found, slower);
-          return [this, names, found = std::move(found), done] {
-            BreakEvenView& view = state_.scaling.break_even;
-            view.contenders = names;
-            view.found = found;
-            view.known = done;
-          };
-        };
-        const BreakEven found =
-            break_even(question, [&](const BreakEven& lines) { task.publish(show(lines, false)); });
-        return show(found, true);
-      });
-}
-
 void Session::set_scaling_rows(ScalingRows rows) {
   if (rows == state_.scaling.rows) return;
   state_.scaling.rows = rows;
@@ -130,24 +78,6 @@ void Session::pause_scaling(bool paused) {
 std::string Session::save_scaling(const std::string& path) {
   if (state_.scaling.map.known() == 0) return "nothing is searched yet: open the scaling workspace";
   return save(path, scaling_csv(state_.scaling.map));
-}
-
-std::string Session::set_lever(const std::string& key) {
-  const std::optional<std::size_t> lever = find_lever(state_.plan.cluster, key);
-  if (!lever) {
-    std::vector<std::string> known;
-    for (const Lever& each : levers_of(state_.plan.cluster)) {
-      known.push_back(lever_key(state_.plan.cluster, each));
-    }
-    return unknown_word(key, "quantity", known);
-  }
-  restart_break_even();
-  BreakEvenView& view = state_.scaling.break_even;
-  view.lever = *lever;
-  view.grid = usual_grid(view.levers[view.lever]);
-  // Before the cells of the map that are left.
-  if (state_.workspace == Workspace::scaling && scaled_ == state_.asked) find_break_even();
-  return "";
 }
 
 std::string Session::take_scaling(std::int64_t gpus, const std::string& row) {

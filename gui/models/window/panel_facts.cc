@@ -53,8 +53,6 @@ constexpr std::array kFacts = std::to_array<PanelFacts>({
      "bytes and seconds of communication on each axis of a step", "docs/time.md"},
     {"heat", "Scaling map", kScaling,
      "the best layout of a search for each number of GPUs and each row", "docs/search.md"},
-    {"break_even", "Break-even", kScaling, "where another layout or another cluster wins",
-     "docs/search.md"},
     {"scaling", "Tokens a second", kScaling, "a search of its own for each number of GPUs",
      "docs/search.md"},
     {"scaling_table", "Other numbers of GPUs", kScaling,

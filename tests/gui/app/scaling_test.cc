@@ -74,16 +74,11 @@ TEST_F(ScalingPanel, AClickTakesACell) {
   EXPECT_EQ(map().row * map().gpus.size() + map().column, cell);
 }
 
-TEST_F(ScalingPanel, MenusChooseRowsColourAndLever) {
+TEST_F(ScalingPanel, MenusChooseRowsAndColour) {
   click("scaling.rows.batch");
   EXPECT_EQ(map().kind, ScalingRows::batch);
   click("scaling.colour.cost");
   EXPECT_EQ(state().scaling.colour, ScalingColour::cost);
-  click("scaling.lever.memory");
-  EXPECT_EQ(state().scaling.break_even.levers[state().scaling.break_even.lever].kind,
-            LeverKind::memory);
-  EXPECT_TRUE(stage_.probes().find("break_even.plot"));
-  EXPECT_TRUE(stage_.probes().find("break_even.text.1"));
 }
 
 class ScalingOfNothing : public ScalingPanel {

@@ -52,7 +52,6 @@ TEST_F(Commands, SayWhatIsWrong) {
 TEST_F(Commands, ListTheWordsThatTheyTake) {
   EXPECT_THAT(run("table.sort colour"), testing::StartsWith("colour is no column: tp, cp, pp, "));
   EXPECT_THAT(run("table.columns tp colour"), testing::StartsWith("colour is no column: tp, "));
-  EXPECT_THAT(run("scaling.lever"), testing::StartsWith("nothing is no quantity: nvlink, "));
   EXPECT_THAT(run("panel.show why-not"), testing::HasSubstr("is no panel: what_if, explorer, "));
   EXPECT_THAT(run("question.lock"), testing::StartsWith("nothing is no field of a layout: tp, "));
   EXPECT_THAT(run("nonsense"), testing::StartsWith("nonsense is no command: "));

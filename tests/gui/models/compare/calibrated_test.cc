@@ -144,7 +144,7 @@ TEST_F(Calibrated, AStretchedStepAndWhatItIsWorth) {
   expect_slower(now().lanes->report->step_time, was().lanes->report->step_time, "as it is");
 }
 
-TEST_F(Calibrated, TheScalingMapAndItsBreakEvenLines) {
+TEST_F(Calibrated, TheScalingMap) {
   if (test::kSanitized) GTEST_SKIP() << "searches a whole map twice";
   run("view.scaling");
   const ScalingState& before = was().scaling;
@@ -153,15 +153,6 @@ TEST_F(Calibrated, TheScalingMapAndItsBreakEvenLines) {
   for (std::size_t i = 0; i < before.map.cells.size(); ++i) {
     ASSERT_EQ(after.map.cells[i].layout, before.map.cells[i].layout);
     expect_slower(after.map.cells[i].time, before.map.cells[i].time, "cell");
-  }
-  const BreakEven& lines = before.break_even.found;
-  ASSERT_FALSE(lines.lines.empty());
-  EXPECT_EQ(after.break_even.found.against, lines.against);
-  for (std::size_t line = 0; line < lines.lines.size(); ++line) {
-    for (std::size_t i = 0; i < lines.lines[line].size(); ++i) {
-      expect_slower(after.break_even.found.lines[line][i].step_time, lines.lines[line][i].step_time,
-                    "line");
-    }
   }
 }
 

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "gui/models/commands/commands.h"
-#include "gui/models/scaling/break_even_model.h"
 #include "gui/models/session/session.h"
 #include "planner/search/search.h"
 #include "planner/spec/machine/cluster_reader.h"
@@ -157,7 +156,6 @@ TEST_F(Scaling, StopsAndGoesOn) {
   session_.settle();
   EXPECT_EQ(map().known(), known);
   EXPECT_FALSE(state().filled());
-  EXPECT_TRUE(state().break_even.known);  // it goes on
   EXPECT_EQ(run("scaling.pause"), "");
   EXPECT_TRUE(state().filled());
 }
@@ -206,7 +204,6 @@ TEST_F(Scaling, CommandsSayWhatIsWrong) {
   EXPECT_THAT(run("scaling.take many"), testing::StartsWith("GPUs: many is not"));
   EXPECT_EQ(run("scaling.rows depth"), "depth is none of sequence, batch, model");
   EXPECT_EQ(run("scaling.colour red"), "red is none of mfu, cost, headroom, tokens");
-  EXPECT_EQ(run("scaling.lever memroy"), "memroy is no quantity (did you mean memory?)");
   EXPECT_EQ(run("scaling.colour"), "");
   EXPECT_EQ(state().colour, ScalingColour::cost);
 }
@@ -246,68 +243,6 @@ TEST_F(Scaling, MarksTheCheapestCellOfEachRow) {
                 map().at(row, other).dollars_per_1e9_tokens * (1 + 1e-12));
     }
   }
-}
-
-TEST_F(Scaling, BreakEvenHasItsLinesAndAMarkForEachChange) {
-  session_.settle();
-  for (const std::string key : {"nvlink", "memory", "price"}) {
-    EXPECT_EQ(run("scaling.lever " + key), "");
-    const BreakEvenView& view = state().break_even;
-    ASSERT_TRUE(view.known) << key;
-    EXPECT_EQ(lever_key(session_.state().plan.cluster, view.levers[view.lever]), key);
-    EXPECT_EQ(view.found.lines.size(), view.contenders.size());
-    EXPECT_EQ(view.contenders.front(), "8 GPUs");
-    std::size_t changes = view.found.best.size() - 1;
-    for (const std::vector<Piece>& each : view.found.against) {
-      if (!each.empty()) changes += each.size() - 1;
-    }
-    const std::vector<BreakEvenMark> marks = break_even_marks(session_.state().plan, view);
-    if (changes <= kMostMarks) {
-      EXPECT_EQ(marks.size(), std::max<std::size_t>(1, changes)) << key;
-    }
-    for (const BreakEvenMark& mark : marks) EXPECT_THAT(mark.text, testing::StartsWith("from "));
-  }
-  // At its own price the first point is the cell of the map.
-  const auto& line = state().break_even.found.lines.front();
-  const auto one = std::ranges::find(line, 1.0, &LinePoint::factor);
-  ASSERT_NE(one, line.end());
-  EXPECT_NEAR(one->cost / map().at(map().row, map().column).dollars_per_1e9_tokens, 1, 1e-12);
-}
-
-// A layout after another is the best: the two nearest to the cluster as it is are named.
-TEST_F(Scaling, BreakEvenCountsLayoutsThatAreFarFromTheCluster) {
-  session_.settle();
-  EXPECT_EQ(run("scaling.lever memory"), "");
-  BreakEvenView view = state().break_even;
-  view.found.against.clear();
-  view.found.best.clear();
-  view.found.layouts.assign(2, session_.state().plan.layout);
-  view.found.layouts.back().tp *= 2;
-  for (int i = 0; i <= 20; ++i) {
-    const double from = 0.25 + i * 0.1;
-    view.found.best.push_back({from, from + 0.1, static_cast<std::size_t>(i % 2)});
-  }
-  const std::vector<BreakEvenMark> marks = break_even_marks(session_.state().plan, view);
-  ASSERT_EQ(marks.size(), 3U);
-  EXPECT_NEAR(marks[0].factor, 0.95, 1e-9);
-  EXPECT_NEAR(marks[1].factor, 1.05, 1e-9);
-  EXPECT_THAT(marks[2].text, testing::HasSubstr("the best layout of 8 GPUs changes 18 more times"));
-}
-
-TEST_F(Scaling, BreakEvenSaysThatNothingFits) {
-  session_.settle();
-  BreakEvenView view = state().break_even;
-  ASSERT_TRUE(view.known);
-  view.found.against.clear();
-  view.found.layouts.clear();
-  view.found.best = {{0.25, 4, 0}};
-  for (std::vector<LinePoint>& line : view.found.lines) {
-    for (LinePoint& point : line) point.layout.reset();
-  }
-  EXPECT_FALSE(fits_anywhere(view.found));
-  const std::vector<BreakEvenMark> marks = break_even_marks(session_.state().plan, view);
-  ASSERT_EQ(marks.size(), 1U);
-  EXPECT_THAT(marks[0].text, testing::EndsWith(" nothing fits"));
 }
 
 }  // namespace
