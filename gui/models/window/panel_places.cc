@@ -11,6 +11,7 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "gui/models/window/left_view.h"
 #include "planner/spec/text/utf8.h"
@@ -91,6 +92,7 @@ class Docks {
     docks_[*id] = dock;
     return true;
   }
+  bool has(std::uint32_t id) const { return docks_.contains(id); }
   bool whole() const {
     return std::ranges::all_of(docks_, [](const auto& each) {
       const Dock& dock = each.second;
@@ -147,8 +149,8 @@ class Docks {
   std::map<std::uint32_t, Dock> docks_;
 };
 
-/// Whether a line is one of a window's.
-bool places_window(std::string_view text) {
+/// Whether a line is one of a window's. \param docks  receives the dock that it names
+bool places_window(std::string_view text, std::vector<std::uint32_t>& docks) {
   Line line(text);
   bool good = false;
   if (line.take("Pos=")) {
@@ -158,7 +160,9 @@ bool places_window(std::string_view text) {
   } else if (line.take("Collapsed=")) {
     good = line.number_of(0, 1);
   } else if (line.take("DockId=")) {
-    good = line.id() && (!line.take(",") || line.number_of(0, kMostTabs));
+    const std::optional<std::uint32_t> dock = line.id();
+    good = dock && (!line.take(",") || line.number_of(0, kMostTabs));
+    if (dock && *dock != 0) docks.push_back(*dock);
   }
   return good && line.ended();
 }
@@ -203,6 +207,7 @@ std::string places_of_panels(std::string_view settings) {
 std::string problem_of_panels(std::string_view panels) {
   if (panels.size() > kMostBytes) return fmt::format("more than {} bytes", kMostBytes);
   Docks docks;
+  std::vector<std::uint32_t> named;  // by windows
   Part part = Part::none;
   bool docked = false;
   while (!panels.empty()) {
@@ -215,11 +220,14 @@ std::string problem_of_panels(std::string_view panels) {
       part = Part::window;
       good = names_window(line);
     } else if (!good && part != Part::none) {
-      good = part == Part::window ? places_window(line) : docks.add(line);
+      good = part == Part::window ? places_window(line, named) : docks.add(line);
     }
     if (!good) return fmt::format("a line that says no place: {}", shown(line));
   }
-  return docks.whole() ? "" : "a part of the window that is cut in other than two";
+  if (!docks.whole()) return "a part of the window that is cut in other than two";
+  // ImGui ends the program where there is none.
+  const bool known = std::ranges::all_of(named, [&](std::uint32_t id) { return docks.has(id); });
+  return known ? "" : "a panel in a part of the window that there is not";
 }
 
 }  // namespace shardwise::view

@@ -50,6 +50,12 @@ TEST(PanelPlaces, RefuseTreesOfDocksThatAreNone) {
   EXPECT_NE(problem_with("ID=0x00000003", "ID=0x00000000"), "");
 }
 
+TEST(PanelPlaces, RefuseAPanelInADockThatThereIsNot) {
+  EXPECT_NE(problem_with("DockId=0x00000002,0", "DockId=0x0000000B,0"), "");
+  EXPECT_EQ(problem_with("DockId=0x00000002,0", "DockId=0x00000003,0"), "");
+  EXPECT_EQ(problem_with("DockId=0x00000002,0", "DockId=0x00000000"), "");  // in none
+}
+
 TEST(PanelPlaces, RefuseDocksDeeperThanAWindowHas) {
   std::string text = "[Docking][Data]\nDockSpace ID=0x0BADCAFE Pos=0,0 Size=9,9";
   const auto hex = [](int number) {
