@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/cost/layer/operation_memory.h"
+#include "planner/cost/layer/shard_ranks.h"
 #include "planner/spec/text/check.h"
 #include "planner/spec/text/units.h"
 
@@ -24,6 +25,16 @@ void add_group(LayerParameters& parameters, const TensorGroup& tensor) {
   }
   SHARDWISE_CHECK(parameters.groups < kMaxTensorGroups, "more shapes than a layer may have");
   parameters.group[static_cast<std::size_t>(parameters.groups++)] = tensor;
+}
+
+/// FSDP2 cuts dimension 0, of experts that are one tensor the experts. Where ranks are more and
+/// divide dimension 1, that one, as torchtitan places them; else every rank has room for an expert.
+/// Source: pytorch/torchtitan@b5bcd76c:torchtitan/distributed/fsdp.py, _experts_shard_placement_fn;
+/// pytorch@v2.15.0:torch/distributed/fsdp/_fully_shard/_fsdp_param.py, _init_sharded_param.
+LocalTensor stacked(const LocalTensor& experts, std::int64_t ranks) {
+  const bool by_rows = experts.count < ranks && experts.rows % ranks == 0;
+  if (experts.count == 1 || by_rows) return experts;
+  return {experts.count, experts.rows * experts.row_elements, 1};
 }
 
 /// A norm of queries or keys of one head, which the heads of all tp ranks share.
@@ -134,6 +145,9 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
   LayerParameters result;
   const bool routes = std::ranges::any_of(
       layer.operations, [](const OperationSpec& op) { return op.kind == OpKind::router; });
+  const bool stacks = engine.padding == ShardPadding::row && job.grouped_gemm &&
+                      kernels_of(job, engine) != Kernels::planned;
+  const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
   for (const ParameterSpec& p : layer.parameters) {
     const LocalTensor tensor = local_tensor(p, engine, layout);
     const std::int64_t elements = tensor.elements();
@@ -152,7 +166,8 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
     if (p.tp_dim < 0 && !p.routed_expert) result.replicated += elements;
     if (is_head_norm(p)) result.head_norms += elements;
     result.tensors += tensor.count;
-    add_group(result, {tensor.rows, tensor.row_elements, tensor.count, routed});
+    const LocalTensor cut = stacks && routed ? stacked(tensor, ranks.routed) : tensor;
+    add_group(result, {cut.rows, cut.row_elements, cut.count, routed});
   }
   if (result.tensors == 0) return result;
   result.in_order = trained_in_order(layer, job, engine, layout);

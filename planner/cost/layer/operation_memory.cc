@@ -179,6 +179,9 @@ void connect(OperationMemory& m, const LayerSpec& layer, std::size_t index, cons
       connect_rope(m, s, rotates_part(op, core_of(layer, index)), number, at);
       break;
     case OpKind::attention:
+      at.by_head = at.by_head || s.joins_ring_outputs();
+      connect_all_projected(m, at);
+      break;
     case OpKind::activation:
       connect_all_projected(m, at);
       break;

@@ -36,6 +36,7 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.ep = layout.ep;
   s.etp = layout.etp;
   s.experts_per_token = model.num_experts_per_tok;
+  s.fp32_probabilities = !model.model_type.starts_with("qwen") && model.model_type != "gpt_oss";
   s.local_experts = ceil_div(model.num_experts, layout.ep);
   s.vocabulary_multiple = engine.vocabulary_multiple;
   s.sequence_parallel = layout.sequence_parallel && layout.tp > 1;
@@ -176,6 +177,27 @@ void size_gemm(OperationMemory& m, const OperationSizes& s) {
   if (s.is_narrow(op)) size_narrow(m, s, rows_in, k, n);
 }
 
+namespace {
+
+/// PyTorch's context parallelism. Outputs and gradients are summed in fp32; forward has the sum, a
+/// step's output and their new sum of a half of the tokens, joined to the other half. Backward is
+/// fullest in the second step: gradients of queries, keys and values in fp32, those of keys and
+/// values in the two buffers of their exchange as well; keys and values in use, joined and
+/// received; gradients of the step before and of this one, which is of a half of the keys. Source:
+/// pytorch@v2.15.0:torch/distributed/tensor/experimental/_context_parallel/_attention.py,
+/// _templated_ring_attention and its backward.
+void size_ring(OperationMemory& m, const OperationSizes& s, std::int64_t queries,
+               std::int64_t key_values) {
+  const bool gathers = s.cp_kind == ContextParallelKind::all_gather;
+  m.forward_extra = ceil_div(11 * m.output, 2) + (gathers ? s.cp + 1 : 3) * key_values;
+  const std::int64_t received = gathers ? s.cp : std::min<std::int64_t>(s.cp, 3) - 1;
+  const bool grouped = key_values < 2 * queries && !s.repeats_keys();
+  m.backward_extra +=
+      (grouped ? 2 : 3) * queries + ceil_div(15 * key_values, 2) + received * key_values;
+}
+
+}  // namespace
+
 void size_attention(OperationMemory& m, const OperationSizes& s) {
   const OperationSpec& op = *m.operation;
   const std::int64_t heads = ceil_div(op.heads, s.tp);
@@ -212,6 +234,8 @@ void size_attention(OperationMemory& m, const OperationSizes& s) {
     m.copies += m.output;  // the output before its all-to-all, besides the one after
     m.forward_extra = queries + key_values;
     m.backward_extra += m.output + queries + key_values;
+  } else if (s.joins_ring_outputs()) {
+    size_ring(m, s, queries, key_values);
   } else {
     // Keys and values of the other ranks, and one partial output a step. Backward a ring has those
     // of a step and their gradients. An all-gather has them all again, and all their gradients
@@ -282,6 +306,15 @@ void size_combine(OperationMemory& m, const OperationSizes& s) {
   m.input_gradient = s.routed * width * s.bytes;
   m.forward_extra = s.ep > 1 ? m.input_gradient : 0;
   m.backward_extra = s.ep > 1 ? m.input_gradient : 0;
+  if (s.own_modules()) return;
+  // PyTorch's modules multiply what the experts made by its probability here, whose gradient needs
+  // it, and bring the products back into the order of the tokens. Backward has the gradient of the
+  // products, and of both factors. Source: transformers 5.23.0, integrations/moe.py,
+  // grouped_mm_experts_forward.
+  m.keeps_read[0] = !s.frozen;
+  const std::int64_t product = s.routed * width * (s.fp32_probabilities ? kFp32Bytes : s.bytes);
+  m.forward_extra += 2 * product;
+  m.backward_extra += 3 * product - m.input_gradient;
 }
 
 void size_embedding(OperationMemory& m, const OperationSizes& s) {

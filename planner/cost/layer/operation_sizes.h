@@ -30,6 +30,8 @@ struct OperationSizes {
   std::int64_t ep = 1;
   std::int64_t etp = 1;
   std::int64_t experts_per_token = 0;
+  bool fp32_probabilities = false;  // what experts made is multiplied in fp32: transformers 5.23.0
+                                    // has them so but for Qwen and gpt-oss
   std::int64_t local_experts = 0;
   std::int64_t vocabulary_multiple = 1;
   std::int64_t chunk_rows = 0;  // of our chunked loss, JobSpec::loss_chunk_rows
@@ -61,6 +63,11 @@ struct OperationSizes {
     const bool takes_groups =
         attention != AttentionKernel::materialised && attention != AttentionKernel::flash1;
     return !joins_projections() && (repeats || !takes_groups);
+  }
+  /// PyTorch's context parallelism merges the outputs of its steps head by head.
+  bool joins_ring_outputs() const {
+    return cp > 1 && !own_modules() && cp_kind != ContextParallelKind::ulysses &&
+           attention != AttentionKernel::materialised;
   }
   /// Our head computes loss and gradients in backward, by rows: logits do not outlive their rows.
   bool by_rows() const {

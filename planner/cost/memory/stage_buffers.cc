@@ -223,6 +223,13 @@ Amount kept_reduction(const StageParts& parts, const StageContext& context) {
   return {first.dense + first.routed, rules.reduce_bytes};
 }
 
+/// Whether a layer after this one has reduced its gradients: what the head makes belongs to the
+/// root's unit, which is the last, where the two share a table.
+bool reduced_yet(const StageMoment& moment) {
+  const std::int64_t waits = moment.tied_table > 0 ? moment.outside_after : 0;
+  return moment.ready.elements() > waits;
+}
+
 }  // namespace
 
 Staging staging_at(const StageBuffers& buffers, const StageParts& parts,
@@ -265,7 +272,7 @@ Staging staging_at(const StageBuffers& buffers, const StageParts& parts,
     // The reduction of the unit before still reads its input.
     const bool own = moment.instant == Instant::reduction;
     staging.unit = {own ? elements : moment.previous.elements(), rules.reduce_bytes};
-    if (!own && moment.ready.elements() == 0) staging.unit = kept_reduction(parts, context);
+    if (!own && !reduced_yet(moment)) staging.unit = kept_reduction(parts, context);
     return staging;
   }
   staging.root = waiting_root(parts, context, moment);

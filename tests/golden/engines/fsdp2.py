@@ -25,6 +25,7 @@ from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.fsdp._fully_shard import _fully_shard
+from torch.distributed.tensor import Shard
 
 warnings.filterwarnings("ignore")
 
@@ -145,11 +146,18 @@ mesh_after_forward = _fully_shard._get_post_forward_mesh_info
 _fully_shard._get_post_forward_mesh_info = small_groups
 
 
+def experts_apart(ranks):
+    """Experts are cut by number, or by rows where the ranks are more and divide them (torchtitan)."""
+    def placement(p):
+        return Shard(1) if p.dim() == 3 and p.shape[0] < ranks and p.shape[1] % ranks == 0 else None
+    return placement
+
+
 def shard(model, case, mesh):
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     words = {"mesh": mesh, "mp_policy": policy, "reshard_after_forward": case["reshard"]}
     for block in llama.blocks_of(model):
-        fully_shard(block, **words)
+        fully_shard(block, shard_placement_fn=experts_apart(case["ranks"]), **words)
     if not model.config.tie_word_embeddings:
         fully_shard(llama.table_of(model), **words)
         fully_shard([llama.final_norm_of(model), llama.head_of(model)], mesh=mesh,

@@ -48,6 +48,21 @@ def mixture(draw, layers):
     return {**model, "num_hidden_layers": max(2, layers)}
 
 
+def grouped_experts(draw, layers):
+    """A Mixtral or Qwen3 with drawn experts, as transformers has them."""
+    heads, wide = draw.choice([8, 16, 32]), draw.choice([768, 1408, 2048, 3584])
+    hidden, table = draw.choice([1024, 2048, 3072, 4096]), draw.choice(TABLES)
+    model = shapes.llama(layers, hidden, wide, heads, draw.choice([1, heads // 4, heads]), table,
+                         draw.choice([64, 128]))
+    experts, used = draw.choice([(8, 2), (16, 2), (60, 4), (64, 8)])
+    if draw.random() < 0.5:
+        return {**model, "model_type": "mixtral", "num_local_experts": experts,
+                "num_experts_per_tok": used}
+    return {**model, "model_type": "qwen3_moe", "num_experts": experts, "num_experts_per_tok": used,
+            "moe_intermediate_size": wide, "norm_topk_prob": True, "decoder_sparse_step": 1,
+            "mlp_only_layers": [], "use_sliding_window": False}
+
+
 def draw_megatron_ddp(draw, maker, name):
     tp, pp = draw.choice([1, 1, 1, 2, 4]), draw.choice([1, 1, 1, 2, 4])
     layers = pp * draw.choice([1, 2, 3, 5, 8])
@@ -93,6 +108,9 @@ def draw_fsdp2(draw, maker, name):
                         {"micro": 2, "tells_last": True}, {"reshard": False}, {"replicate": 2},
                         {"frozen": True}])
     more = {**more, "norm": draw.choice(["composite", "fused"])}
+    if draw.random() < 0.2 and "frozen" not in more:
+        return grouped_experts(draw, draw.choice([3, 4])), maker.case(
+            name, draw.choice([2, 4, 8]), *batch(draw, 8192), draw.choice(["none", "full"]), **more)
     return shape(draw, draw.choice([2, 3, 4, 6]), odd=False), maker.case(
         name, draw.choice([2, 4, 8, 16, 24, 64, 256]), *batch(draw, 8192),
         draw.choice(["none", "full"]), **more)

@@ -41,19 +41,23 @@ class Flash(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         saved = ctx.saved_tensors  # all of them are there until this returns
-        q, k, v = saved[:3]
-        dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-        batch, seq, heads, width = q.shape
-        rows = rounded(seq, 128)
-        products = torch.empty(batch, heads, rows, dtype=torch.float32)
-        dq_sum = torch.empty(batch, rows, heads, rounded(width, 32 if width <= 128 else 64),
-                             dtype=torch.float32)
-        wide = ()
-        if heads != k.shape[2]:
-            wide = tuple(torch.empty(batch, k.shape[1], heads, t.shape[3], dtype=t.dtype)
-                         for t in (k, v))
-        del products, dq_sum, wide
-        return dq, dk, dv
+        return flash_gradients(*saved[:3])
+
+
+def flash_gradients(q, k, v):
+    """Makes dq, dk, dv, and meanwhile what the kernel makes besides. [batch, seq, heads, width]."""
+    dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    batch, seq, heads, width = q.shape
+    rows = rounded(seq, 128)
+    products = torch.empty(batch, heads, rows, dtype=torch.float32)
+    dq_sum = torch.empty(batch, rows, heads, rounded(width, 32 if width <= 128 else 64),
+                         dtype=torch.float32)
+    wide = ()
+    if heads != k.shape[2]:
+        wide = tuple(torch.empty(batch, k.shape[1], heads, t.shape[3], dtype=t.dtype)
+                     for t in (k, v))
+    del products, dq_sum, wide
+    return dq, dk, dv
 
 
 def flash(module, query, key, value, attention_mask, **_):  # [batch, heads, seq, width]
@@ -70,6 +74,7 @@ def flash_of_repeated(module, query, key, value, attention_mask, **_):
 
 transformers.AttentionInterface.register("golden", flash)
 transformers.AttentionInterface.register("golden_repeated", flash_of_repeated)
+ATTENTION = {}  # another one, by what asks for it
 
 
 class FusedNorm(torch.nn.Module):
@@ -106,7 +111,8 @@ def build(shape, recompute, norm="composite", repeat=False):
     words = {key: value for key, value in shape.items() if key != "model_type"}
     config = transformers.AutoConfig.for_model(
         shape["model_type"], use_cache=False,
-        attn_implementation="golden_repeated" if repeat else "golden", **words)
+        attn_implementation=ATTENTION.get(
+            "context_parallel", "golden_repeated" if repeat else "golden"), **words)
     model = transformers.AutoModelForCausalLM.from_config(config)
     if norm == "fused":
         fuse_norms(model)
@@ -144,19 +150,24 @@ class Adapted(torch.nn.Module):
         return self.frozen(x) + self.up(self.down(Dropout.apply(x)))
 
 
+def narrow(model):
+    """Makes parameters bf16."""
+    made = {}  # Module.to does not take fake tensors' parameters; a tied table is one of them
+    for module in model.modules():
+        for name, value in module._parameters.items():
+            if value is not None:
+                made.setdefault(value, torch.nn.Parameter(
+                    torch.empty_like(value, dtype=torch.bfloat16), value.requires_grad))
+                module._parameters[name] = made[value]
+
+
 def freeze(model):
     """Trains adapters of queries and values alone, all in bf16 (as torchtune's recipes have it)."""
     model.requires_grad_(False)
     for block in blocks_of(model):
         attention = getattr(block, "_checkpoint_wrapped_module", block).self_attn
         attention.q_proj, attention.v_proj = Adapted(attention.q_proj), Adapted(attention.v_proj)
-    narrow = {}  # Module.to does not take fake tensors' parameters; a tied table is one of them
-    for module in model.modules():
-        for name, value in module._parameters.items():
-            if value is not None:
-                narrow.setdefault(value, torch.nn.Parameter(
-                    torch.empty_like(value, dtype=torch.bfloat16), value.requires_grad))
-                module._parameters[name] = narrow[value]
+    narrow(model)
 
 
 def body_of(model):

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <utility>
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
@@ -27,6 +29,12 @@ constexpr std::pair<const char*, std::int64_t EngineProfile::*> kEngineSizes[] =
     {"prefetch_elements", &EngineProfile::prefetch_elements},
 };
 
+/// The engine of a file: "fsdp2" of fsdp2.json, and of fsdp2.parts.json.
+std::string engine_of(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  return name.substr(0, name.find('.'));
+}
+
 /// The numbers of a list in which [times, [numbers]] is a run.
 std::vector<std::int64_t> expanded(const JsonValue& list) {
   std::vector<std::int64_t> numbers;
@@ -49,7 +57,7 @@ class GoldensReader {
     Result<JsonValue> read = read_json(path);
     SHARDWISE_CHECK(read.ok(), read.ok() ? "" : to_string(read.problems()));
     root_ = *std::move(read);
-    goldens_.engine = path.stem().string();
+    goldens_.engine = engine_of(path);
   }
 
   EngineGoldens take() {
@@ -138,18 +146,26 @@ std::vector<EngineGoldens> engine_goldens() {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
     const std::filesystem::path& path = entry.path();
-    if (path.extension() == ".json" && find_engine(path.stem().string()) != nullptr) {
+    if (path.extension() == ".json" && find_engine(engine_of(path)) != nullptr) {
       files.push_back(path);
     }
   }
   std::sort(files.begin(), files.end());
   std::vector<EngineGoldens> goldens;
-  for (const std::filesystem::path& path : files) goldens.push_back(engine_goldens(path));
+  for (const std::filesystem::path& path : files) {
+    EngineGoldens file = engine_goldens(path);
+    if (goldens.empty() || goldens.back().engine != file.engine) {
+      goldens.push_back(std::move(file));
+      continue;
+    }
+    SHARDWISE_CHECK(goldens.back().version == file.version, path.string() + ": another version");
+    std::ranges::move(file.cases, std::back_inserter(goldens.back().cases));
+  }
   return goldens;
 }
 
 EngineGoldens engine_goldens(const std::filesystem::path& file) {
-  const std::string engine = file.stem().string();
+  const std::string engine = engine_of(file);
   SHARDWISE_CHECK(find_engine(engine) != nullptr, engine + ".json: no engine has this name");
   return GoldensReader(file).take();
 }

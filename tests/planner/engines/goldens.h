@@ -36,9 +36,10 @@ struct EngineGoldens {
   std::vector<EngineCase> cases;
 };
 
-/// Every file, in the order of the names. Fails the program with what is wrong with one.
+/// Every engine in the order of the names, with the cases of all its files (fsdp2.json,
+/// fsdp2.parts.json). Fails the program with what is wrong with one.
 std::vector<EngineGoldens> engine_goldens();
-/// The same of another file, whose name is the engine's: "DIR/fsdp2.json".
+/// The same of another file, whose name begins with the engine's: "DIR/fsdp2.json".
 EngineGoldens engine_goldens(const std::filesystem::path& file);
 
 /// How the planner and the engine differ in a figure of a case.
