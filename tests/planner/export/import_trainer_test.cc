@@ -52,6 +52,25 @@ TEST(DeepspeedImports, OverlapByStageWhereNothingSaysIt) {
   }
 }
 
+// DeepSpeedZeroConfig takes its fields by their names as well as by those that begin with stage3_.
+TEST(DeepspeedImports, TakeKeysOfStage3WithoutItsName) {
+  const std::vector<JobFile> files = {
+      {"ds_config.json",
+       R"({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3,
+           "max_live_parameters": 0, "max_reuse_distance": 0, "prefetch_bucket_size": 5,
+           "param_persistence_threshold": 5, "model_persistence_threshold": 5,
+           "gather_16bit_weights_on_model_save": true, "module_granularity_threshold": 0,
+           "use_all_reduce_for_fetch_params": false, "allgather_sequential": false}})"}};
+  const Result<Configuration> job = read_job(files);
+  ASSERT_TRUE(job.ok()) << to_string(job.problems());
+  const auto found = check_configuration(*load_framework("deepspeed", "--from"), *job, 0, {});
+  ASSERT_TRUE(found.ok()) << to_string(found.problems());
+  EXPECT_THAT(*found, IsEmpty());
+  const Result<Import> made = imported_files(files);
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.layout.zero_stage, 3);
+}
+
 TEST(DeepspeedImports, RefuseAValueInTheRoomOfASection) {
   for (const char* keys : {R"("bf16": true)", R"("fp16": "auto")", R"("zero_optimization": [3])"}) {
     const Result<Import> made = of_deepspeed(keys);
