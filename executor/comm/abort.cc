@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "executor/status/rank_status.h"
+
 namespace shardwise::exec {
 
 std::string reason_of(const std::exception& broken) {
@@ -43,11 +45,24 @@ std::string AbortSignal::describe_locked() const {
   std::string text;
   int headed = -1;
   for (const auto& [key, watched] : watched_) {
-    if (key.first != headed) text += fmt::format("\nrank {}", headed = key.first);
     std::istringstream lines(watched.describe());
-    for (std::string line; std::getline(lines, line);) text += "\n  " + line;
+    for (std::string line; std::getline(lines, line);) {
+      if (key.first != headed) text += fmt::format("\nrank {}", headed = key.first);
+      text += "\n  " + line;
+    }
   }
   return text;
+}
+
+std::vector<RankStatus> AbortSignal::statuses() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<RankStatus> all;
+  for (const auto& [key, watched] : watched_) {
+    if (!watched.tell) continue;
+    if (all.empty() || all.back().rank != key.first) all.emplace_back().rank = key.first;
+    watched.tell(all.back());
+  }
+  return all;
 }
 
 void AbortSignal::check() const {

@@ -10,8 +10,11 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace shardwise::exec {
+
+struct RankStatus;
 
 /// Thrown where a rank waits for others once the run has failed somewhere: the rank that failed
 /// says why, the others only stop.
@@ -34,7 +37,7 @@ struct Failure {
   std::string message;
 };
 
-/// A rank as those see it who look for what hangs. Both are called from other threads.
+/// A rank as those see it who look for what hangs, or at a live job. Called from other threads.
 struct Watched {
   int rank = 0;
   /// When one of its operations last began or ended, nanoseconds of the steady clock; now, when it
@@ -42,6 +45,8 @@ struct Watched {
   std::function<std::int64_t()> since;
   /// What it does and what ended last, in lines; those that explain one are indented by two.
   std::function<std::string()> describe;
+  /// Puts the same into a status; none where it adds nothing.
+  std::function<void(RankStatus&)> tell = {};
 };
 
 /// Whether a run has failed, and what wakes those who wait. One for all ranks of a process.
@@ -59,6 +64,8 @@ class AbortSignal {
   std::string message() const;
   /// What each watched rank does, by rank; once the run hangs, what each did then.
   std::string describe() const;
+  /// The same of a live job, a rank each.
+  std::vector<RankStatus> statuses() const;
   /// \throws Aborted when raised
   void check() const;
 

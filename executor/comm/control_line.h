@@ -8,7 +8,7 @@
 
 namespace shardwise::exec {
 
-/// A connection for notices. Never waits: what the other end does not take is lost.
+/// A connection for notices. Never waits: a notice of which the other end takes nothing is lost.
 class ControlLine {
  public:
   ControlLine() = default;
@@ -17,13 +17,16 @@ class ControlLine {
   /// Not once the other end is gone, or has sent what is no notice.
   bool is_open() const { return socket_.is_open(); }
   int number() const { return socket_.number(); }
-  void say(const Notice& notice) const;
+  void say(const Notice& notice);
   /// The notices that have come.
   std::vector<Notice> hear();
 
  private:
+  bool send_rest();
+
   FileDescriptor socket_;
   NoticeReader reader_;
+  std::vector<std::byte> rest_;  // of a notice of which a part was sent
 };
 
 }  // namespace shardwise::exec

@@ -19,7 +19,7 @@ std::size_t text_bytes(std::span<const std::byte> header) {
   const auto kind = std::to_integer<std::uint8_t>(header[1]);
   std::uint32_t length = 0;
   std::memcpy(&length, &header[kLengthAt], sizeof(length));
-  const bool known = word <= static_cast<std::uint8_t>(Notice::Word::over) &&
+  const bool known = word <= static_cast<std::uint8_t>(Notice::Word::status) &&
                      kind <= static_cast<std::uint8_t>(Failure::Kind::bad_input) &&
                      length <= Notice::kMostText;
   return known ? length : Notice::kMostText + 1;

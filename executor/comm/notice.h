@@ -18,6 +18,8 @@ struct Notice {
     does,      // it does `text`
     end,       // all has been said: end
     over,      // this process ends now, as it should
+    ask,       // say the status of your rank
+    status,    // it is `text`, as json_of() writes it: an answer, or said every second
   };
   Word word = Word::over;
   Failure::Kind kind = Failure::Kind::broken;  // of failed and end

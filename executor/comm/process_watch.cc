@@ -27,6 +27,9 @@ constexpr milliseconds kReply{1000};          // of who is asked what it does
 constexpr milliseconds kLetGo{4000};          // to remove a checkpoint that is not whole
 constexpr milliseconds kLauncherEnds{500};    // the others, once one has ended
 constexpr int kLookOnceWrong = 20;            // ms, once something is wrong
+constexpr milliseconds kStatusEvery{1000};    // that is told unasked
+constexpr milliseconds kStatusOfEach{10};     // at least, for each rank of the job
+constexpr int kFirstAsked = 2;                // ranks that are told it
 
 int exit_code_of(Failure::Kind kind) { return kind == Failure::Kind::bad_input ? 2 : 3; }
 
@@ -55,6 +58,7 @@ ProcessWatch::ProcessWatch(ProcessJob& job, AbortSignal& abort, double patience_
   SocketHub& hub = job.hub();
   for (FileDescriptor& line : join_all(hub, everyone, {&abort, patience_s, job.rank()})) {
     Other other;
+    other.heard_at = Clock::now();
     if (line.is_open()) other.process = process_at(line);
     other.line = ControlLine(std::move(line));
     others_.push_back(std::move(other));
@@ -81,6 +85,8 @@ void ProcessWatch::stay(std::string why) {
 void ProcessWatch::serve() {
   while (!closing_) {
     hear();
+    tell_status();
+    gather_statuses();
     if (!failure_ && abort_.raised()) failure_ = abort_.failure();
     if (!failure_ && gone_ >= 0 && Clock::now() - gone_at_ > kLauncherFirst) {
       failure_ = Failure{Failure::Kind::hung, gone_text(gone_)};
@@ -95,19 +101,26 @@ void ProcessWatch::serve() {
     if (ender_ < 0) report(failure);
     if (ender_ >= 0) leave(failure.kind);
   }
+  gather_statuses();
 }
 
 void ProcessWatch::hear() {
   std::vector<pollfd> waited = {{wake_.number(), POLLIN, 0}};
   // Of those that are gone poll(2) takes no notice: their number is -1.
   for (const Other& other : others_) waited.push_back({other.line.number(), POLLIN, 0});
-  ::poll(waited.data(), waited.size(), failure_ || gone_ >= 0 || let_go_ ? kLookOnceWrong : -1);
+  const bool soon = failure_ || gone_ >= 0 || let_go_ || gathers_since_;
+  const int longest = static_cast<int>(kStatusEvery.count());
+  ::poll(waited.data(), waited.size(), soon ? kLookOnceWrong : longest);
   eventfd_t ignored = 0;
   ::eventfd_read(wake_.number(), &ignored);
   for (int rank = 0; rank < job_.size(); ++rank) {
     Other& other = others_[static_cast<std::size_t>(rank)];
     if (waited[static_cast<std::size_t>(rank) + 1].revents == 0) continue;
     for (const Notice& notice : other.line.hear()) take(rank, notice);
+    // Once, however often it asks.
+    if (std::exchange(other.asks, false)) {
+      other.line.say({Notice::Word::status, {}, json_of(own_status())});
+    }
     if (!other.line.is_open()) notice_gone(rank);
   }
 }
@@ -121,6 +134,7 @@ void ProcessWatch::notice_gone(int rank) {
 
 void ProcessWatch::take(int rank, const Notice& notice) {
   Other& other = others_[static_cast<std::size_t>(rank)];
+  other.heard_at = Clock::now();
   switch (notice.word) {
     case Notice::Word::failed:
       if (!failure_) failure_ = Failure{notice.kind, notice.text};
@@ -147,7 +161,87 @@ void ProcessWatch::take(int rank, const Notice& notice) {
     case Notice::Word::over:
       other.over = true;
       break;
+    case Notice::Word::ask:
+      other.asks = true;
+      break;
+    case Notice::Word::status:
+      other.status = notice.text;
+      other.answered = true;
+      break;
   }
+}
+
+/// Rank 0 of a job that is asked may be stopped: rank 1 knows as much.
+void ProcessWatch::tell_status() {
+  const Clock::time_point now = Clock::now();
+  if (now - told_status_at_ < std::max(kStatusEvery, job_.size() * kStatusOfEach)) return;
+  told_status_at_ = now;
+  for (int rank = 0; rank < std::min(kFirstAsked, job_.size()); ++rank) {
+    if (rank == job_.rank()) continue;
+    others_[static_cast<std::size_t>(rank)].line.say(
+        {Notice::Word::status, {}, json_of(own_status())});
+  }
+}
+
+std::vector<RankStatus> ProcessWatch::statuses() {
+  std::unique_lock<std::mutex> lock(status_mutex_);
+  statuses_.reset();
+  wanted_ = true;
+  ::eventfd_write(wake_.number(), 1);
+  gathered_.wait(lock, [this] { return statuses_.has_value(); });
+  return *std::move(statuses_);
+}
+
+/// What the other thread waits for in statuses(), where it does.
+void ProcessWatch::gather_statuses() {
+  {
+    const std::lock_guard<std::mutex> lock(status_mutex_);
+    if (!wanted_) return;
+  }
+  if (!gathers_since_) {
+    gathers_since_ = Clock::now();
+    for (Other& other : others_) other.answered = false;
+    tell_all({Notice::Word::ask, {}, {}});
+  }
+  const bool all = std::ranges::all_of(others_, [](const Other& other) {
+    return !other.line.is_open() || other.over || other.answered;
+  });
+  if (!all && !closing_ && Clock::now() - *gathers_since_ < kReply) return;
+  std::vector<RankStatus> gathered;
+  for (int rank = 0; rank < job_.size(); ++rank) gathered.push_back(status_of(rank));
+  gathers_since_.reset();
+  {
+    const std::lock_guard<std::mutex> lock(status_mutex_);
+    statuses_ = std::move(gathered);
+    wanted_ = false;
+  }
+  gathered_.notify_all();
+}
+
+RankStatus ProcessWatch::own_status() const {
+  RankStatus status;
+  for (RankStatus& each : abort_.statuses()) {
+    if (each.rank == job_.rank()) status = std::move(each);
+  }
+  return status;
+}
+
+RankStatus ProcessWatch::status_of(int rank) const {
+  const Other& other = others_[static_cast<std::size_t>(rank)];
+  const bool own = rank == job_.rank();
+  RankStatus status = own ? own_status() : read_rank_status(other.status).value_or(RankStatus());
+  // What a rank says of itself is what it does, not who it is.
+  const Member& member = job_.hub().members()[static_cast<std::size_t>(rank)];
+  status.rank = rank;
+  status.host = member.host.data();
+  status.process = std::max(0, member.process);
+  status.answer = own || other.answered  ? Answer::given
+                  : other.over           ? Answer::over
+                  : other.line.is_open() ? Answer::silent
+                                         : Answer::gone;
+  const std::chrono::duration<double> heard = Clock::now() - other.heard_at;
+  status.heard_s = status.answer == Answer::given ? 0 : std::max(0.0, heard.count());
+  return status;
 }
 
 /// The lowest rank that is there.
@@ -248,8 +342,8 @@ void ProcessWatch::end_stuck() const {
   }
 }
 
-void ProcessWatch::tell_all(const Notice& notice) const {
-  for (const Other& other : others_) other.line.say(notice);
+void ProcessWatch::tell_all(const Notice& notice) {
+  for (Other& other : others_) other.line.say(notice);
 }
 
 }  // namespace shardwise::exec

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,6 +15,7 @@
 #include "executor/comm/awake_clock.h"
 #include "executor/comm/control_line.h"
 #include "executor/comm/process_job.h"
+#include "executor/status/rank_status.h"
 
 namespace shardwise::exec {
 
@@ -23,6 +26,9 @@ namespace shardwise::exec {
 /// what they do, where ranks hang or are gone; says what is wrong; and has all of them end. Where
 /// it does not react, the next one takes its place. A process that is killed has its connections
 /// closed: the launcher, which says so too, is given a second first.
+///
+/// Of a live job any of them says what all do. Those that may be asked first are told the status of
+/// the others once a second, so that what a process did that is stopped is known.
 class ProcessWatch {
  public:
   /// All ranks make one. \param say  prints what ended the run; called in one process
@@ -39,6 +45,10 @@ class ProcessWatch {
   /// \param why  what to say where no rank says for some seconds why the run has failed
   [[noreturn]] void stay(std::string why);
 
+  /// What each rank does, by rank: this one's, and of the others what they answer within a second.
+  /// One that is silent has the status that it told last. For one other thread.
+  std::vector<RankStatus> statuses();
+
  private:
   using Clock = AwakeClock;
   struct Other {
@@ -47,6 +57,10 @@ class ProcessWatch {
     bool silent = false;     // does not react
     bool over = false;       // has let go of all it had, or ended as it should
     std::optional<std::string> does;
+    std::string status;          // that it told last
+    Clock::time_point heard_at;  // anything of it
+    bool answered = false;       // since it was asked for its status
+    bool asks = false;           // for this rank's
   };
 
   void serve();
@@ -59,8 +73,12 @@ class ProcessWatch {
   bool all_answered() const;
   std::string whole_message(const Failure& failure) const;
   void leave(Failure::Kind kind);
-  void tell_all(const Notice& notice) const;
+  void tell_all(const Notice& notice);
   void end_stuck() const;
+  void tell_status();
+  void gather_statuses();
+  RankStatus own_status() const;
+  RankStatus status_of(int rank) const;
   std::string gone_text(int rank) const;
 
   ProcessJob& job_;
@@ -83,6 +101,14 @@ class ProcessWatch {
   int told_ = -1;
   int ender_ = -1;  // who has said that all end
   bool told_over_ = false;
+
+  Clock::time_point told_status_at_;
+  std::optional<Clock::time_point> gathers_since_;
+
+  std::mutex status_mutex_;
+  std::condition_variable gathered_;
+  bool wanted_ = false;                              // guarded by status_mutex_, like what follows
+  std::optional<std::vector<RankStatus>> statuses_;  // what was wanted
 
   std::atomic<bool> closing_{false};
   std::atomic<bool> let_go_{false};

@@ -88,14 +88,6 @@ std::string end_of(const FileDescriptor& line, const Get& get) {
   return in_numbers(general(address), length);
 }
 
-/// The process at the other end; number 0 where there is none.
-ucred peer_of(const FileDescriptor& line) {
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  const int got = ::getsockopt(line.number(), SOL_SOCKET, SO_PEERCRED, &peer, &length);
-  return got == 0 ? peer : ucred{};
-}
-
 struct LocalAddress {
   sockaddr_un address{};
   socklen_t length = 0;
@@ -201,16 +193,22 @@ std::optional<FileDescriptor> accept_now(const FileDescriptor& listening) {
   return socket;
 }
 
+Peer peer_of(const FileDescriptor& line) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  const int got = ::getsockopt(line.number(), SOL_SOCKET, SO_PEERCRED, &peer, &length);
+  return got == 0 ? Peer{peer.pid, peer.uid} : Peer{};
+}
+
 bool is_of_this_user(const FileDescriptor& line) {
-  const ucred peer = peer_of(line);
-  return peer.pid > 0 && peer.uid == ::geteuid();
+  const Peer peer = peer_of(line);
+  return peer.process > 0 && peer.user == ::geteuid();
 }
 
 FileDescriptor process_at(const FileDescriptor& line) {
   // TCP has no peer, and a process of another name space no number here.
-  const ucred peer = peer_of(line);
-  if (peer.pid <= 0 || peer.uid != ::geteuid()) return {};
-  FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  if (!is_of_this_user(line)) return {};
+  FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer_of(line).process, 0)));
   // A number may go to another process once its own has ended, whose connection is closed then.
   pollfd ended = {line.number(), POLLRDHUP, 0};
   ::poll(&ended, 1, 0);
@@ -224,7 +222,7 @@ void end_process(const FileDescriptor& process) {
 
 void end_unless_closed(const FileDescriptor& line, Deadline until) {
   const FileDescriptor process = process_at(line);
-  const bool own = peer_of(line).pid == ::getpid();
+  const bool own = peer_of(line).process == ::getpid();
   if (own || !process.is_open() || ready(line, POLLRDHUP, until)) return;
   end_process(process);
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,6 +53,13 @@ void end_process(const FileDescriptor& process);
 /// its end by then.
 void end_unless_closed(const FileDescriptor& line, Deadline until);
 
+/// The process at the other end of a local socket and its user, as the kernel names them. Of one
+/// that listened: when it began to. Process 0 where there is none. Source: unix(7), SO_PEERCRED.
+struct Peer {
+  std::int32_t process = 0;
+  std::uint32_t user = 0;
+};
+Peer peer_of(const FileDescriptor& line);
 /// Whether that process is this user's.
 bool is_of_this_user(const FileDescriptor& line);
 /// The addresses of the two ends of a TCP connection, in numbers.

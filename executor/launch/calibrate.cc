@@ -19,6 +19,8 @@
 #include "executor/launch/process.h"
 #include "executor/launch/rank_processors.h"
 #include "executor/launch/together.h"
+#include "executor/status/live_job.h"
+#include "executor/status/rank_phase.h"
 #include "planner/command/number_flags.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
@@ -42,6 +44,8 @@ constexpr const char* kCalibrateFooter =
     "\n"
     "Exit codes\n"
     "  0 done   2 bad input or use   3 environment failure";
+
+JobFacts calibration() { return {"calibrate", "", "", 0}; }
 
 /// Bytes that a rank needs to measure, with room to spare.
 constexpr std::int64_t kRankBytes = std::int64_t{400} << 20;
@@ -157,10 +161,12 @@ int calibrate_threads(const CalibrateOptions& options, const Machine& machine,
   reserve_gemm_buffers(std::int64_t{options.threads} * ranks.ranks);
   introduce(machine, ranks);
   AbortSignal abort;
+  const LiveJob live(calibration(), abort);
   Measurements measured;
   const std::vector<int> processors = own_processors();
   const auto rank_main = [&](World& world) {
     const StayOn place(processors_of_rank(processors, world.rank(), world.size()));
+    const RankPhase phase(abort, world.rank(), Phase::calibrating);
     Measurements own = measure_rank(world, options.threads, machine);
     if (world.rank() == 0) measured = std::move(own);
   };
@@ -215,9 +221,11 @@ int calibrate(const CalibrateOptions& options) {
                                 options.threads, launcher.communicator()};
   const Diagnostics problems = problems_of(options, launcher, ranks.ranks, machine);
   if (!alone) {
-    return run_process(launcher, options.timeout_s, [&](World& world, AbortSignal&) {
+    const auto rank_main = [&](World& world, AbortSignal& abort) {
+      const RankPhase phase(abort, world.rank(), Phase::calibrating);
       return calibrate_as_rank(options, machine, ranks, problems, world);
-    });
+    };
+    return run_process(launcher, options.timeout_s, calibration(), rank_main);
   }
   if (!problems.empty()) return refuse(problems);
   return calibrate_threads(options, machine, ranks);

@@ -17,6 +17,7 @@ namespace shardwise::exec {
 
 inline constexpr int kDone = 0;
 inline constexpr int kDamaged = 1;  // of verify
+inline constexpr int kSilent = 1;   // of status
 inline constexpr int kBadInput = 2;
 inline constexpr int kWorldBroke = 3;
 
@@ -28,6 +29,7 @@ using Verb = std::function<int()>;
 void add_train(CLI::App& app, Verb& verb, const std::vector<std::string>& command);
 void add_calibrate(CLI::App& app, Verb& verb);
 void add_verify(CLI::App& app, Verb& verb);
+void add_status(CLI::App& app, Verb& verb);
 
 /// Reads the command line of shardwise-run and does what it says. A first word that is no verb and
 /// no flag of the program's own begins a command line of `train`. \returns the exit code

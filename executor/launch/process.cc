@@ -1,6 +1,7 @@
 #include "executor/launch/process.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <exception>
@@ -82,8 +83,13 @@ std::unique_ptr<ProcessJob> join(const Launcher& launcher, double timeout_s) {
 #endif
 }
 
+/// The job's number, which all its processes know.
+std::string name_of(ProcessJob& job) {
+  return fmt::format("{:016x}", job.hub().members().front().name.front());
+}
+
 /// Runs a rank whose failures others learn of. \returns the exit code
-int run_rank(ProcessJob& job, double timeout_s, const RankMain& rank_main) {
+int run_rank(ProcessJob& job, double timeout_s, const JobFacts& facts, const RankMain& rank_main) {
   AbortSignal abort;
   const std::unique_ptr<World> world = job.world(abort, timeout_s);
   std::optional<ProcessWatch> watch;
@@ -99,6 +105,7 @@ int run_rank(ProcessJob& job, double timeout_s, const RankMain& rank_main) {
         job.end(kWorldBroke);
       },
       kGrace);
+  const LiveJob live(name_of(job), job.rank(), facts, [&watch] { return watch->statuses(); });
   std::string why;
   try {
     return rank_main(*world, abort);
@@ -119,14 +126,17 @@ int refuse_alone(const Launcher& launcher, const Diagnostics& problems) {
   return speaks ? refuse(problems) : kBadInput;
 }
 
-int run_process(const Launcher& launched, double timeout_s, const RankMain& rank_main) {
+int run_process(const Launcher& launched, double timeout_s, const JobFacts& asked,
+                const RankMain& rank_main) {
   const Result<Launcher> joined = with_network(launched);
   if (!joined) return refuse_alone(launched, joined.problems());
   const Launcher& launcher = *joined;
   warn_of_strangers(launcher);
+  JobFacts facts = asked;
+  if (launcher.kind == Launcher::Kind::local) facts.launcher = ::getppid();
   try {
     const std::unique_ptr<ProcessJob> job = join(launcher, timeout_s);
-    if (job) return run_rank(*job, timeout_s, rank_main);
+    if (job) return run_rank(*job, timeout_s, facts, rank_main);
   } catch (const Aborted&) {
     return kWorldBroke;
   }

@@ -36,6 +36,9 @@
 #include "executor/recorder/gather_records.h"
 #include "executor/recorder/measured_report.h"
 #include "executor/recorder/measured_trace.h"
+#include "executor/recorder/trainer_record.h"
+#include "executor/status/live_job.h"
+#include "executor/status/rank_phase.h"
 #include "executor/weights/save_weights.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
@@ -58,28 +61,6 @@ std::chrono::milliseconds patience_of(const RunOptions& options) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s));
 }
 
-StepRecord record_of(const Trainer& trainer, const StepSpans& step) {
-  return {trainer.program(step.program), trainer.items(step.program), step.spans, step.seconds};
-}
-
-/// What a rank of each stage records of its programs, without moments.
-std::vector<RankRecord> records_of_stages(const Trainer& trainer, const Layout& layout,
-                                          const StepSpans& first, const StepSpans& median) {
-  std::vector<RankRecord> stages;
-  for (const std::int64_t rank : group_ranks(layout, GroupKind::pp, 0)) {
-    const auto of = [&](const StepSpans& step) -> StepRecord {
-      StageProgram program = trainer.program_of(rank, step.program);
-      std::vector<MemoryItem> items = memory_items(program);
-      const std::size_t spans = step.spans.empty() ? 0 : program.operations.size();
-      return {std::move(program), std::move(items), std::vector<OpSpan>(spans), 0};
-    };
-    RankRecord& stage = stages.emplace_back();
-    stage.first = of(first);
-    stage.steady = of(median);
-  }
-  return stages;
-}
-
 /// What all ranks of a run train with.
 struct Run {
   const Plan& plan;
@@ -97,7 +78,7 @@ std::int64_t steps_to_go(const Run& run) {
 
 /// Steps to the last, with checkpoints between them.
 void train_steps(const Run& run, Trainer& trainer, World& world, Device& device, const Arena& arena,
-                 AbortSignal& abort) {
+                 AbortSignal& abort, RankPhase& phase) {
   const RunOptions& options = run.options;
   const bool speaks = world.rank() == 0;
   std::optional<Progress> progress;
@@ -122,21 +103,28 @@ void train_steps(const Run& run, Trainer& trainer, World& world, Device& device,
     replicas.emplace(trainer, layout, world, device, arena, abort);
   }
   while (trainer.next_step() < steps) {
+    phase.begin_step(trainer.next_step());
     const StepResult result = trainer.step(run.input.data);
     const std::int64_t done = trainer.next_step();
     const bool saves = checkpointer && due(done);
     if (replicas) {
-      replicas->after_step(done, saves || done == steps || done % options.compare_replicas == 0);
+      const bool due_now = saves || done == steps || done % options.compare_replicas == 0;
+      if (due_now) phase.begin(Phase::comparing_replicas);
+      replicas->after_step(done, due_now);
     }
     double held_s = 0;
     if (saves) {
+      phase.begin(Phase::saving_checkpoint);
       const std::int64_t begin = now_ns();
       checkpointer->save(trainer.state(), arena, device, done, trainer.next_sequence());
       held_s = static_cast<double>(now_ns() - begin) * 1e-9;
     }
     if (speaks) progress->step(result, held_s);
   }
-  if (checkpointer) checkpointer->finish();
+  if (checkpointer) {
+    phase.begin(Phase::saving_checkpoint);
+    checkpointer->finish();
+  }
 }
 
 /// This process before its ranks took memory.
@@ -167,7 +155,8 @@ void tell_unmeasured(const RunOptions& options) {
 /// A rank's whole run; rank 0 tells how it goes.
 /// \param stages  gets records_of_stages() where there are several; may be null
 RankRecord train(const Run& run, const Start& start, World& world, Device& device, Arena& arena,
-                 AbortSignal& abort, std::vector<RankRecord>* stages = nullptr) {
+                 AbortSignal& abort, RankPhase& phase, std::vector<RankRecord>* stages = nullptr) {
+  phase.begin(Phase::initialising);
   if (world.rank() == 0) {
     introduce_devices(run.devices.notes());
     if (!run.devices.on_gpus()) introduce_devices(gemm_library().notes());
@@ -191,14 +180,16 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
     introduce_resumed(run.resumed->saved.manifest(), run.options);
     if (run.resumed->finished) tell_unmeasured(run.options);
   }
-  train_steps(run, trainer, world, device, arena, abort);
+  train_steps(run, trainer, world, device, arena, abort, phase);
   used.at_end = used_of(run, device);
   if (!run.options.save_weights.empty()) {
+    phase.begin(Phase::saving_weights);
     save_weights(
         trainer.state(), arena, device, run.plan, trainer.everyone(),
         {run.options.save_weights, run.options.weights_dtype, run.options.max_shard_size.value()});
   }
   if (run.resumed && run.resumed->finished) return {};
+  phase.begin(Phase::gathering_records);
   const StepSpans& median = trainer.median_step();
   if (stages != nullptr && run.plan.layout.pp > 1) {
     *stages = records_of_stages(trainer, run.plan.layout, trainer.first_step(), median);
@@ -233,7 +224,7 @@ void write_records(const Run& run, const std::vector<RankRecord>& records) {
   if (!options.trace.empty()) write_file(options.trace, measured_trace(run.plan, records, note));
 }
 
-int run_threads(const Run& run) {
+int run_threads(const Run& run, AbortSignal& abort, const RankPhases& phases) {
   const Plan& plan = run.plan;
   const RunOptions& options = run.options;
   const auto ranks = static_cast<std::size_t>(plan.layout.world());
@@ -241,7 +232,6 @@ int run_threads(const Run& run) {
   std::vector<std::unique_ptr<Device>> devices(ranks);
   std::vector<Arena> arenas(ranks);
   std::vector<RankRecord> records(ranks);
-  AbortSignal abort;
   announce(plan, steps_to_go(run));
   reserve_gemm_buffers(std::int64_t{options.train.threads} * plan.layout.world());
   const std::vector<int> processors = own_processors();
@@ -249,7 +239,7 @@ int run_threads(const Run& run) {
     const auto self = static_cast<std::size_t>(world.rank());
     const StayOn own(processors_of_rank(processors, world.rank(), world.size()));
     devices[self] = run.devices.device(world.rank());
-    records[self] = train(run, start, world, *devices[self], arenas[self], abort);
+    records[self] = train(run, start, world, *devices[self], arenas[self], abort, *phases[self]);
   };
   const Watchdog watchdog(abort, patience_of(options), [](const std::string& message) {
     say({Failure::Kind::broken, message});
@@ -333,6 +323,7 @@ Result<Prepared> prepare(const Result<Plan>& plan, RunOptions& options, const To
 
 /// One process of a job's. A problem of any of them ends all.
 int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, AbortSignal& abort) {
+  RankPhase phase(abort, world.rank(), Phase::preparing, options.train.steps);
   const Result<Prepared> prepared = prepare(plan, options, Together(world), &world);
   if (!prepared) return world.rank() == 0 ? refuse(prepared.problems()) : kBadInput;
   const Run run = {prepared->plan,    options,          prepared->input,
@@ -344,7 +335,7 @@ int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, Abor
   Arena arena;
   std::vector<RankRecord> stages;
   RankRecord own =
-      train(run, start, world, *device, arena, abort, world.rank() == 0 ? &stages : nullptr);
+      train(run, start, world, *device, arena, abort, phase, world.rank() == 0 ? &stages : nullptr);
   if (run.resumed && run.resumed->finished) return kDone;
   ProgramsOf programs_of;
   if (!stages.empty()) {
@@ -380,19 +371,27 @@ int run(const RunOptions& asked) {
   if (launcher.ranks == 1 && plan && are_processes(*plan, options)) {
     return run_local_ranks(options.command, static_cast<int>(plan->layout.world()));
   }
+  const JobFacts facts = {"train", options.plan, options.checkpoint_dir, 0};
   if (launcher.ranks > 1) {
-    return run_process(launcher, options.timeout_s, [&](World& world, AbortSignal& abort) {
+    const auto rank_main = [&](World& world, AbortSignal& abort) {
       std::optional<StayOn> own;
       if (launcher.kind == Launcher::Kind::local) {
         own.emplace(processors_of_rank(own_processors(), launcher.rank, launcher.ranks));
       }
       return run_as_rank(plan, options, world, abort);
-    });
+    };
+    return run_process(launcher, options.timeout_s, facts, rank_main);
   }
+  if (!plan) return refuse(prepare(plan, options, Together(), nullptr).problems());
+  AbortSignal abort;
+  const RankPhases phases =
+      phases_of_ranks(abort, plan->layout.world(), Phase::preparing, options.train.steps);
+  const LiveJob live(facts, abort);
   const Result<Prepared> prepared = prepare(plan, options, Together(), nullptr);
   if (!prepared) return refuse(prepared.problems());
   return run_threads({prepared->plan, options, prepared->input, prepared->resumed, prepared->folder,
-                      prepared->devices});
+                      prepared->devices},
+                     abort, phases);
 }
 
 }  // namespace shardwise::exec

@@ -33,9 +33,11 @@ constexpr const char* kProgramFooter =
     "  shardwise-run train plan.json --ranks 4 --steps 20 --data corpus.txt\n"
     "  shardwise-run calibrate --ranks 4 -o laptop.json\n"
     "  shardwise-run verify run1\n"
+    "  shardwise-run status\n"
     "\n"
     "Exit codes\n"
-    "  0 done   1 verify: damaged   2 bad input or use   3 environment failure";
+    "  0 done   1 verify: damaged, status: a rank is silent   2 bad input or use\n"
+    "  3 environment failure";
 
 std::vector<std::string> verbs_of(const CLI::App& app) {
   std::vector<std::string> verbs;
@@ -84,7 +86,8 @@ std::string flag_of_plan(const KnownFlags&, std::string_view typed, std::string_
 }  // namespace
 
 int run_command(int argc, const char* const* argv) {
-  CLI::App app("Train a plan, measure this machine, or verify checkpoints", "shardwise-run");
+  CLI::App app("Train a plan, measure this machine, verify checkpoints, or ask a live job",
+               "shardwise-run");
   app.set_help_flag("-h,--help", "Print this help");
   app.set_version_flag("--version", [] {
     return fmt::format("shardwise-run {}\n{}\n{}", SHARDWISE_VERSION,
@@ -97,6 +100,7 @@ int run_command(int argc, const char* const* argv) {
   add_train(app, verb, {argv, argv + argc});
   add_calibrate(app, verb);
   add_verify(app, verb);
+  add_status(app, verb);
   refuse_empty_values(app);
 
   // Every process of a job reads the same words: one speaks.

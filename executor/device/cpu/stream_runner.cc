@@ -37,8 +37,9 @@ StreamRunner::StreamRunner(const std::vector<const StageProgram*>& programs, int
   done_ = std::vector<Done>(most);
   spans_.resize(most);
   stopped_ = abort.on_raise([this] { stop(); });
-  watched_ = abort.watch({rank, [this] { return running_.load() ? changed_at_.load() : now_ns(); },
-                          [this] { return describe(); }});
+  watched_ =
+      abort.watch({rank, [this] { return running_.load() ? changed_at_.load() : now_ns(); },
+                   [this] { return describe(); }, [this](RankStatus& status) { tell(status); }});
   try {
     for (std::size_t s = 1; s < kStreams; ++s) {
       if (!used[s]) continue;
@@ -190,25 +191,39 @@ void StreamRunner::Now::remember(std::size_t program, std::uint32_t ended_op, st
   ended.store(ended + 1, std::memory_order_release);
 }
 
-std::string StreamRunner::operation(std::size_t program, std::uint32_t op) const {
+StreamStatus StreamRunner::named(std::size_t program, std::uint32_t op) const {
   const StageProgram& of = *programs_[program];
-  const ProgramOp& each = of.operations[op];
-  const std::vector<CollectiveWork>& work =
-      of.costs[static_cast<std::size_t>(each.cost)].collectives;
-  const std::string text = name_of(of, each);
-  if (work.empty()) return text;
-  return fmt::format("{} ({} over {})", text, name_of(work.front().kind),
-                     axes_of(work.front().group));
+  StreamStatus status;
+  status.operation = shardwise::name_of(of, of.operations[op]);
+  if (const CollectiveWork* const work = of.communication(of.operations[op])) {
+    status.collective = shardwise::name_of(work->kind);
+    status.axis = axes_of(work->group);
+  }
+  return status;
 }
 
-std::string StreamRunner::describe(Stream stream, const Now& now) const {
+std::string StreamRunner::operation(std::size_t program, std::uint32_t op) const {
+  return whole_name(named(program, op));
+}
+
+StreamStatus StreamRunner::status_of(Stream stream, const Now& now) const {
   const std::uint32_t op = now.op;
   const std::uint32_t waits_for = now.waits_for;
-  std::string text = fmt::format("{}: ", shardwise::name_of(stream));
-  if (op == kNone) return text + "nothing";
-  text += operation(program_, op);
-  text += waits_for == kNone ? " runs" : " waits for " + operation(program_, waits_for);
-  return text + fmt::format(" since {:.1f} s", seconds_ago(now.since));
+  StreamStatus status = op == kNone ? StreamStatus() : named(program_, op);
+  status.stream = shardwise::name_of(stream);
+  if (op == kNone) return status;
+  if (waits_for != kNone) status.waits_for = operation(program_, waits_for);
+  status.since_s = std::max(0.0, seconds_ago(now.since));
+  return status;
+}
+
+void StreamRunner::tell(RankStatus& status) {
+  if (!running_) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (std::size_t s = 0; s < kStreams; ++s) {
+    if (by_stream_[program_][s].empty()) continue;
+    status.streams.push_back(status_of(static_cast<Stream>(s), now_[s]));
+  }
 }
 
 /// The last operations of all streams, the latest first.
@@ -235,11 +250,18 @@ std::string StreamRunner::describe_past() const {
 
 std::string StreamRunner::describe() {
   if (!running_) return "between two steps\n" + describe_past();
+  RankStatus status;
+  tell(status);
   std::string text;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (std::size_t s = 0; s < kStreams; ++s) {
-    if (by_stream_[program_][s].empty()) continue;
-    text += describe(static_cast<Stream>(s), now_[s]) + "\n";
+  for (const StreamStatus& each : status.streams) {
+    text += each.stream + ": ";
+    if (each.operation.empty()) {
+      text += "nothing\n";
+      continue;
+    }
+    text += whole_name(each);
+    text += each.waits_for.empty() ? " runs" : " waits for " + each.waits_for;
+    text += fmt::format(" since {:.1f} s\n", each.since_s);
   }
   return text + describe_past();
 }

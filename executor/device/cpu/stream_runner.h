@@ -14,6 +14,7 @@
 #include "executor/comm/abort.h"
 #include "executor/device/stream.h"
 #include "executor/engine/program_runner.h"
+#include "executor/status/rank_status.h"
 #include "planner/spec/program/step_program.h"
 
 namespace shardwise::exec {
@@ -63,8 +64,10 @@ class StreamRunner : public ProgramRunner {
   bool await(std::uint32_t op, std::uint64_t run, Now& now);
   /// \param free_at  when the operation before on its stream ended, 0 for the first
   void run_op(std::uint32_t op, std::int64_t free_at, DeviceStream& stream, Now& now);
+  void tell(RankStatus& status);
+  StreamStatus status_of(Stream stream, const Now& now) const;
+  StreamStatus named(std::size_t program, std::uint32_t op) const;
   std::string describe();
-  std::string describe(Stream stream, const Now& now) const;
   std::string describe_past() const;
   std::string operation(std::size_t program, std::uint32_t op) const;
   void close();

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "executor/comm/failure_line.h"
+#include "executor/status/rank_status.h"
 
 namespace shardwise::exec {
 
@@ -39,12 +40,13 @@ CudaRunner::CudaRunner(const std::vector<const StageProgram*>& programs, int ran
     }
   }
   timed_.resize(events_.size());
-  watched_ = abort.watch({rank,
-                          [this] {
-                            const std::int64_t since = since_;
-                            return since == 0 ? now_ns() : since;
-                          },
-                          [this] { return describe(); }});
+  watched_ =
+      abort.watch({rank,
+                   [this] {
+                     const std::int64_t since = since_;
+                     return since == 0 ? now_ns() : since;
+                   },
+                   [this] { return describe(); }, [this](RankStatus& status) { tell(status); }});
 }
 
 CudaRunner::~CudaRunner() {
@@ -180,6 +182,18 @@ std::string CudaRunner::how_it_runs(std::size_t program) const {
   const std::string& reason = bound_[program].no_graph;
   return reason.empty() ? "steady steps are launched as one CUDA graph"
                         : fmt::format("steps are no CUDA graph: {}", reason);
+}
+
+/// The host issues the operations of all streams; once that is over, the GPU runs them.
+void CudaRunner::tell(RankStatus& status) const {
+  const StageProgram* const program = running_;
+  if (since_ == 0 || program == nullptr) return;
+  const std::uint32_t op = issuing_;
+  StreamStatus& one = status.streams.emplace_back();
+  one.stream = op == kNone ? "GPU" : "host";
+  one.operation = op == kNone ? (launched_ ? "the step's graph" : "what is left of the step")
+                              : name_of(*program, program->operations[op]);
+  one.since_s = std::max(0.0, static_cast<double>(now_ns() - begun_) * 1e-9);
 }
 
 std::string CudaRunner::describe() const {

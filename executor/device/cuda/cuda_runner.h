@@ -67,6 +67,7 @@ class CudaRunner : public ProgramRunner {
   void await_end(const Bound& bound);
   void read_spans(const Bound& bound, std::int64_t zero);
   CudaStream& stream_of(const StageProgram& program, std::uint32_t op);
+  void tell(RankStatus& status) const;
   std::string describe() const;
 
   CudaCalls calls_;

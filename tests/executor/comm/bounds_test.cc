@@ -105,7 +105,7 @@ std::vector<std::byte> header(std::uint8_t word, std::uint8_t kind, std::uint32_
 }
 
 TEST(NoticeReader, RefusesWordsKindsAndLengthsThatThereAreNot) {
-  for (const std::vector<std::byte>& bytes : {header(5, 0, 0), header(255, 0, 0), header(0, 3, 0),
+  for (const std::vector<std::byte>& bytes : {header(7, 0, 0), header(255, 0, 0), header(0, 3, 0),
                                               header(2, 0, 65537), header(2, 0, UINT32_MAX)}) {
     NoticeReader reader;
     std::vector<Notice> notices;

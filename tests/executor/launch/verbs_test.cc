@@ -21,10 +21,12 @@ using testing::Not;
 TEST(Verbs, AreListedAndHaveAHelpEach) {
   const Outcome all = shardwise_run({"--help"});
   EXPECT_EQ(all.exit_code, 0);
-  EXPECT_THAT(all.out, ContainsRegex("\n  train +[A-Z].*\n  calibrate +[A-Z].*\n  verify +[A-Z]"));
+  EXPECT_THAT(all.out,
+              ContainsRegex(
+                  "\n  train +[A-Z].*\n  calibrate +[A-Z].*\n  verify +[A-Z].*\n  status +[A-Z]"));
   EXPECT_THAT(all.out, HasSubstr("shardwise-run plan.json is short for shardwise-run train "));
   EXPECT_THAT(all.out, Not(HasSubstr("--learning-rate")));
-  for (const char* verb : {"train", "calibrate", "verify"}) {
+  for (const char* verb : {"train", "calibrate", "verify", "status"}) {
     const Outcome one = shardwise_run({verb, "--help"});
     EXPECT_EQ(one.exit_code, 0);
     EXPECT_THAT(one.out, HasSubstr(std::string("Usage: shardwise-run ") + verb + " "));
@@ -104,7 +106,7 @@ TEST(Verbs, HelpShowsTwelveFlagsAtMostAndHelpAllTheRest) {
     for (std::size_t at = 0; (at = help.find("\n  -", at)) != std::string::npos; ++at) ++flags;
     return flags;
   };
-  for (const char* verb : {"train", "calibrate", "verify"}) {
+  for (const char* verb : {"train", "calibrate", "verify", "status"}) {
     const std::string help = shardwise_run({verb, "--help"}).out;
     EXPECT_LE(flags_in(help), 12) << verb;
     EXPECT_THAT(help, HasSubstr("Examples\n  shardwise-run "));
