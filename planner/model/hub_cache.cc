@@ -17,13 +17,16 @@ fs::path folder_of(const char* variable) {
   return value == nullptr ? fs::path() : fs::path(value);
 }
 
+/// Empty where no variable names one. XDG_CACHE_HOME and HOME that are relative would be of the
+/// current folder.
 fs::path hub_folder() {
   if (fs::path hub = folder_of("HF_HUB_CACHE"); !hub.empty()) return hub;
   if (const fs::path home = folder_of("HF_HOME"); !home.empty()) return home / "hub";
-  if (const fs::path cache = folder_of("XDG_CACHE_HOME"); !cache.empty()) {
+  if (const fs::path cache = folder_of("XDG_CACHE_HOME"); cache.is_absolute()) {
     return cache / "huggingface" / "hub";
   }
-  return folder_of("HOME") / ".cache" / "huggingface" / "hub";
+  const fs::path home = folder_of("HOME");
+  return home.is_absolute() ? home / ".cache" / "huggingface" / "hub" : fs::path();
 }
 
 std::string joined_by_dashes(std::string_view repository) {
@@ -32,9 +35,11 @@ std::string joined_by_dashes(std::string_view repository) {
   return name;
 }
 
-/// What is written in a file of one short line.
+/// What is written in a file of one short line. Empty for a pipe, which may never have any.
 std::string line_of(const fs::path& file) {
   constexpr std::streamsize kLongest = 200;
+  std::error_code unknown;
+  if (!fs::is_regular_file(file, unknown)) return "";
   std::string line(kLongest, '\0');
   std::ifstream stream(file);
   stream.read(line.data(), kLongest);
@@ -49,7 +54,9 @@ bool is_one_name(std::string_view name) {
 }  // namespace
 
 std::optional<fs::path> config_in_hub_cache(const std::string& repository) {
-  const fs::path folder = hub_folder() / joined_by_dashes(repository);
+  const fs::path hub = hub_folder();
+  if (hub.empty()) return std::nullopt;
+  const fs::path folder = hub / joined_by_dashes(repository);
   std::error_code unknown;
   const auto config_of = [&](const std::string& revision) {
     return folder / "snapshots" / revision / "config.json";
