@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Nothing that a stranger puts beside our programs or into the current folder runs: defects N1 and N2,
-# of a build tree or an installed one. As root the stranger and the user are others; else one user
-# in folders that anybody may write does for them.
+# Nothing that a stranger puts beside our programs or into the current folder runs (defects N1 and N2),
+# and no link of his is written through, of a build tree or an installed one. As root the stranger and
+# the user are others; else one user in folders that anybody may write does for them.
 # planted_test.sh BIN SCRATCH COMPILER: BIN has the programs, COMPILER makes a library.
 set -euo pipefail
 bin=$(realpath "$1")
@@ -104,6 +104,19 @@ if [ -e "$bin/shardwise-run" ]; then
   plant "$scratch/evil.so" "$scratch/tree/lib/libshardwise_cuda.so"
   expect "N2 of the library in lib" 0 "libshardwise_cuda.so is not trusted: " \
     "$scratch/tree/bin/shardwise-run" --version
+fi
+
+# A stranger's link by the name of an output: what it leads to stays as it was.
+if [ ${#stranger[@]} -gt 0 ]; then
+  echo precious >"$scratch/mine"
+  chmod 600 "$scratch/mine"
+  "${stranger[@]}" ln -s "$scratch/mine" "$sticky/plan.json"
+  question=(--model gpt2 --cluster dgx-h100 --gpus 1 -o "$sticky/plan.json")
+  expect "a planted output" 2 "in a folder that anybody may write" "$bin/shardwise" plan "${question[@]}"
+  if [ "$(cat "$scratch/mine")" != precious ]; then
+    echo "a planted output: what the link leads to was written"
+    failed=1
+  fi
 fi
 rm -rf "$scratch"
 exit $failed

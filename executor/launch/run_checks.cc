@@ -76,6 +76,12 @@ Diagnostics problems_of_outputs(const RunOptions& options) {
                                                    {"--init-from", options.init_from},
                                                    {"--resume", options.resume}});
   problems.insert(problems.end(), shared.begin(), shared.end());
+  const std::string& folder = options.checkpoint_dir;
+  const std::string planted = folder.empty() ? "" : find_output(folder).refusal();
+  if (!planted.empty()) {
+    problems.push_back(wrong_use("--checkpoint-dir", fmt::format("{} {}", folder, planted),
+                                 "name another folder, or remove it first"));
+  }
   for (const NamedFile& file : files) {
     const bool both = !file.path.empty() && !options.checkpoint_dir.empty();
     if (!both || !is_inside(file.path, options.checkpoint_dir)) continue;

@@ -65,8 +65,14 @@ void sync_folder(const std::string& folder) {
   throw IoError(fmt::format("{}: cannot be synchronised: {}", name, std::strerror(error)));
 }
 
-AtomicFile::AtomicFile(const std::string& path, SymbolicLinks links)
-    : path_(path), place_(links == SymbolicLinks::followed ? find_output(path).path : path) {
+AtomicFile::AtomicFile(const std::string& path, SymbolicLinks links) : path_(path), place_(path) {
+  if (links == SymbolicLinks::followed) {
+    const OutputPlace place = find_output(path);
+    if (!place.planted_by.empty()) {
+      throw IoError(fmt::format("{}: cannot be written: it {}", path, place.refusal()));
+    }
+    place_ = place.path;
+  }
   struct stat there = {};
   if (links == SymbolicLinks::refused && ::lstat(path.c_str(), &there) == 0 &&
       S_ISLNK(there.st_mode)) {

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "planner/files/trusted_file.h"
 #include "planner/spec/text/error.h"
 #include "planner/spec/text/number.h"
 
@@ -60,6 +61,26 @@ std::string free_name(const fs::path& path) {
     if (folder == folder.parent_path()) return way.string();
     rest = folder.filename() / rest;
   }
+}
+
+/// Whose an entry of a folder is that he may have put there as a trap; empty: nobody's.
+std::string planter_of(const fs::path& entry, const struct stat& facts) {
+  struct stat around = {};
+  const fs::path folder = entry.parent_path();
+  if (facts.st_uid == ::geteuid() || facts.st_uid == 0) return "";
+  if (::stat(folder.empty() ? "." : folder.c_str(), &around) != 0) return "";
+  const bool anybody = (around.st_mode & S_ISVTX) != 0 && (around.st_mode & S_IWOTH) != 0;
+  return anybody && around.st_uid != facts.st_uid ? user_name(facts.st_uid) : "";
+}
+
+/// The same of links among the folders around an entry.
+std::string planter_of_links(const fs::path& entry) {
+  for (fs::path at = entry.parent_path(); at.has_relative_path(); at = at.parent_path()) {
+    struct stat facts = {};
+    if (::lstat(at.c_str(), &facts) != 0 || !S_ISLNK(facts.st_mode)) continue;
+    if (std::string planter = planter_of(at, facts); !planter.empty()) return planter;
+  }
+  return "";
 }
 
 /// What tells whether two names are one file.
@@ -124,10 +145,15 @@ bool is_inside(const std::string& path, const std::string& folder) {
   return false;
 }
 
+std::string OutputPlace::refusal() const {
+  if (planted_by.empty()) return "";
+  return fmt::format("belongs to {}, in a folder that anybody may write", planted_by);
+}
+
 OutputPlace find_output(const std::string& path) {
   fs::path at(path);
+  OutputPlace place;
   for (int links = 0; links < kMostLinks; ++links) {
-    OutputPlace place;
     place.path = at.string();
     if (const std::optional<int> descriptor = descriptor_of(place.path)) {
       place.kind = OutputPlace::Kind::descriptor;
@@ -135,8 +161,10 @@ OutputPlace find_output(const std::string& path) {
       place.exists = true;
       return place;
     }
+    if (place.planted_by.empty()) place.planted_by = planter_of_links(at);
     struct stat facts = {};
     if (::lstat(place.path.c_str(), &facts) != 0) return place;
+    if (place.planted_by.empty()) place.planted_by = planter_of(at, facts);
     if (S_ISLNK(facts.st_mode)) {
       std::error_code error;
       const fs::path to = fs::read_symlink(at, error);
@@ -166,6 +194,11 @@ Diagnostics check_outputs(const std::vector<NamedFile>& outputs,
   const std::size_t known_inputs = known.size();
   for (const NamedFile& output : outputs) {
     if (output.path.empty()) continue;
+    const std::string refusal = find_output(output.path).refusal();
+    if (!refusal.empty()) {
+      problems.push_back({"command line", 0, 0, output.flag, output.path + " " + refusal,
+                          "name another file, or remove it first"});
+    }
     const Known mine = know(output);
     for (std::size_t i = 0; i < known.size(); ++i) {
       if (!mine.identity.is(known[i].identity)) continue;

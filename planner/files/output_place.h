@@ -19,6 +19,14 @@ struct OutputPlace {
   std::string path;     // with links followed to the end; a link to nothing leads to that name
   int descriptor = -1;  // of that kind
   bool exists = false;
+  /// Who else put the file, the pipe or a link of the way into a sticky folder that anybody may
+  /// write, such as /tmp: "nobody (65534)". Written, it would be where he wants, or his to alter.
+  /// Empty: nobody, or the folder's owner. Source: proc_sys_fs(5), protected_symlinks,
+  /// protected_regular and protected_fifos, which may be off.
+  std::string planted_by;
+
+  /// What is wrong with writing it; empty: nothing.
+  std::string refusal() const;
 };
 
 /// "-" and /dev/stdout are standard output, /dev/fd/N is an open descriptor. \throws IoError  for

@@ -25,12 +25,6 @@ constexpr std::size_t kLongestPath = 160;  // a failure is one line of 300 bytes
 /// Of an open file, also one that was opened for nothing but to be named.
 std::string name_of(int file) { return fmt::format("/proc/self/fd/{}", file); }
 
-std::string user_name(uid_t user) {
-  const passwd* const entry = ::getpwuid(user);
-  return entry == nullptr ? fmt::format("user {}", user)
-                          : fmt::format("{} ({})", shown(entry->pw_name), user);
-}
-
 /// Whether the group of a file has its owner alone.
 bool is_private_group(const struct stat& facts) {
   const passwd* const owner = ::getpwuid(facts.st_uid);
@@ -73,6 +67,12 @@ bool is_link_of_root(const std::string& path) {
 }
 
 }  // namespace
+
+std::string user_name(uid_t user) {
+  const passwd* const entry = ::getpwuid(user);
+  return entry == nullptr ? fmt::format("user {}", user)
+                          : fmt::format("{} ({})", shown(entry->pw_name), user);
+}
 
 TrustedFile::TrustedFile(const std::string& folder, const std::string& name)
     : path_(folder + "/" + name) {

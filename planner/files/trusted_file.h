@@ -52,6 +52,9 @@ class TrustedFile {
   bool kept_ = false;
 };
 
+/// A user for people: "ada (1000)", "user 1000" where he has no name.
+std::string user_name(uid_t user);
+
 /// Whether a program may keep a file for its user below his home, such as how a window was left.
 /// Neither the home nor any part of the way that is there may belong to another user but root, or
 /// be open to the writing of others, who could have made it: as where root has the HOME of a user.

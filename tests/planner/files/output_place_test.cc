@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
+#include <vector>
 
+#include "planner/files/atomic_file.h"
 #include "planner/spec/json/reader.h"
+#include "planner/spec/text/error.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise {
@@ -35,6 +41,54 @@ TEST(FindOutput, KnowsWhatAPathLeadsTo) {
     EXPECT_EQ(find_output(path).kind, Kind::descriptor) << path;
     EXPECT_EQ(find_output(path).descriptor, 1) << path;
   }
+}
+
+// A stranger's link in a folder like /tmp had root overwrite what it led to, by the name of an
+// output; his file stayed his, with what root wrote.
+TEST(FindOutput, KnowsWhoPutItIntoAFolderThatAnybodyMayWrite) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  constexpr uid_t kStranger = 65534;
+  const Scratch scratch;
+  const fs::path folder = scratch.folder() / "sticky";
+  fs::create_directory(folder);
+  scratch.write_bytes("mine", "precious");
+  scratch.write_bytes("sticky/file", "his");
+  fs::create_symlink(scratch.path("mine"), folder / "link");
+  fs::create_symlink(scratch.path("new"), folder / "to nothing");
+  fs::create_symlink("link", folder / "own link to his");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const std::vector<std::string> names = {"file", "link", "to nothing", "pipe"};
+  for (const std::string& name : names) {
+    ASSERT_EQ(::lchown((folder / name).c_str(), kStranger, kStranger), 0);
+  }
+  const auto planted = [&] {
+    std::vector<std::string> found;
+    for (const fs::directory_entry& each : fs::directory_iterator(folder)) {
+      const OutputPlace place = find_output(each.path().string());
+      EXPECT_EQ(place.refusal().empty(), place.planted_by.empty());
+      if (!place.planted_by.empty()) found.push_back(each.path().filename().string());
+    }
+    std::ranges::sort(found);
+    return found;
+  };
+  ASSERT_EQ(::chmod(folder.c_str(), 01777), 0);
+  EXPECT_EQ(planted(),
+            (std::vector<std::string>{"file", "link", "own link to his", "pipe", "to nothing"}));
+  fs::create_directory_symlink(scratch.folder(), folder / "way");
+  ASSERT_EQ(::lchown((folder / "way").c_str(), kStranger, kStranger), 0);
+  EXPECT_FALSE(find_output((folder / "way/new").string()).refusal().empty());
+  fs::remove(folder / "way");
+  EXPECT_THROW(AtomicFile((folder / "link").string()), IoError);
+  const Diagnostics problems = check_outputs({{"-o", (folder / "file").string()}}, {});
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].message, testing::HasSubstr("in a folder that anybody may write"));
+  EXPECT_EQ(test::bytes_of_file(scratch.path("mine")), "precious");
+  // His own folder is his to fill, and where nobody else may write nobody plants.
+  ASSERT_EQ(::chown(folder.c_str(), kStranger, kStranger), 0);
+  EXPECT_TRUE(planted().empty());
+  ASSERT_EQ(::chown(folder.c_str(), 0, 0), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  EXPECT_TRUE(planted().empty());
 }
 
 std::vector<std::string> said(const std::vector<NamedFile>& outputs,
