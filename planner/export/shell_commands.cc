@@ -128,6 +128,7 @@ Outcome ShellReader::assign(const ShellToken& token) {
   }
   std::vector<ShellPart> parts = token.parts;
   parts.front().text.erase(0, parts.front().text.find('=') + 1);
+  substitute(parts, token.line);
   ShellWord value{variables_.joined(parts, token.line), token.line, token.column};
   const bool known = !is_unknown(value.text);
   variables_.set(name, std::move(value), append);

@@ -144,6 +144,46 @@ bool ShellReader::read_handed(const Words& words, const Streams& streams,
   return true;
 }
 
+/// Puts the text of $(cat << EOF) in its place, and reads the job that $(sbatch << EOF) sends.
+void ShellReader::substitute(std::vector<ShellPart>& parts, int line) {
+  for (ShellPart& part : parts) {
+    if (part.kind != ShellPart::Kind::unknown || !part.raw.starts_with("$(")) continue;
+    std::string_view text = part.raw.substr(2, part.raw.size() - 3);
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\n"), text.size()));
+    const bool copies = text.starts_with("cat <<");
+    if ((!copies && !text.starts_with("sbatch ")) || texts_.size() >= kMostInnerTexts) continue;
+    trouble_.charge(text.size() + variables_.size(), line);
+    if (trouble_.stops()) return;
+    texts_.emplace_back(text);
+    ShellLexer inner(texts_.back(), trouble_, false, nullptr, line);
+    ShellLexer* const outer = std::exchange(lexer_, &inner);
+    if (copies) {
+      inner.take();
+      const ShellToken here = inner.take();
+      const bool ends = inner.peek().kind == ShellToken::Kind::newline;
+      if (ends) inner.take();
+      if (here.kind == ShellToken::Kind::here && ends &&
+          inner.peek().kind == ShellToken::Kind::end) {
+        if (std::optional<std::string> value = here_text(here)) {
+          value->erase(value->find_last_not_of('\n') + 1);
+          part.kind = ShellPart::Kind::text;
+          part.quoted = true;
+          part.text = *std::move(value);
+        }
+      }
+    } else {
+      const ShellVariables variables = variables_;
+      const bool exited = exited_;
+      depth_ += kInnerDepth;
+      to_the_end(Mode::run);
+      depth_ -= kInnerDepth;
+      exited_ = exited;
+      variables_.restore(variables);
+    }
+    lexer_ = outer;
+  }
+}
+
 /// Sets what a shell is started with.
 void ShellReader::set_environment(const Words& environment) {
   for (const ShellWord& each : environment) {

@@ -104,6 +104,7 @@ class ShellReader {
   const WrittenFile* written_script(const Words& words, std::size_t& at) const;
   void read_script(InnerScript script);
   void set_environment(const Words& environment);
+  void substitute(std::vector<ShellPart>& parts, int line);
 
   // shell_commands.cc: one command
   Outcome simple(Mode mode);

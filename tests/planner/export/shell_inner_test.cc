@@ -92,6 +92,20 @@ TEST(InnerScripts, AreReadAheadOfTheEndOfTheirLine) {
   EXPECT_EQ(made.files.front().line, 2);
 }
 
+TEST(InnerScripts, AreReadFromSubstitutions) {
+  EXPECT_THAT(
+      all_words("J=$(sbatch --parsable -N 2 <<E\nsrun python x.py --n \\$SLURM_NNODES\nE\n)\n"
+                "echo $J\n"),
+      ElementsAre("srun", "python", "x.py", "--n", "2"));
+  EXPECT_THAT(all_words("A=1\nC=$(cat <<E\ntorchrun x.py --a $A\n\nE\n)\neval $C\n"),
+              ElementsAre("torchrun", "x.py", "--a", "1"));
+  EXPECT_THAT(all_words("C=\"$(cat <<'E'\n--a $A\nE\n) --b\"\nrun \"$C\"\n"),
+              ElementsAre("run", "--a $A --b"));
+  EXPECT_THAT(all_words("C=$(cat <<E | sed s/a/b/\n--a\nE\n)\nrun $C\n"),
+              ElementsAre("run", "$(cat <<E | sed s/a/b/\n--a\nE\n)"));
+  EXPECT_THAT(all_words("J=$(sbatch job.sh)\nrun $J\n"), ElementsAre("run", "$(sbatch job.sh)"));
+}
+
 // Of a job with more here-documents than people write, the reader stays fast.
 TEST(InnerScripts, AreSaidWhereTheyAreNotRead) {
   std::string many = "sbatch <<E0";
