@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "executor/comm/notice.h"
+#include "executor/status/rank_status.h"
 #include "planner/spec/text/check.h"
 #include "planner/spec/text/utf8.h"
 
@@ -30,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     SHARDWISE_CHECK(notices[i].text == whole[i].text && notices[i].word == whole[i].word,
                     "pieces give another notice than the whole");
     SHARDWISE_CHECK(whole[i].text.size() <= Notice::kMostText, "a text is too long");
+    static_cast<void>(read_rank_status(whole[i].text));
     std::string line = whole[i].text;
     std::ranges::replace(line, '\n', ' ');
     SHARDWISE_CHECK(shown(line, line.size()) == line, "a text steers a terminal");
