@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hands exported configurations to the frameworks' own parsers, and the examples of the checks.
 
-Eight models (dense, grouped queries, tied, experts, latent attention) are planned in several
+Thirteen models (dense, grouped queries, tied, experts, latent attention) are planned in several
 layouts and exported. Each parser must accept its file and say the plan's data-parallel ranks,
 micro-batches and strategy. The failing example of each rule must be refused where the rule says so,
 and accepted where it says that the framework is silent; the passing one must be accepted. No GPU is
@@ -46,9 +46,15 @@ CASES = [
     ("megatron-lm", TIED, 8, "megatron_fsdp", "zero_stage=2,tp=1,pp=1,cp=1"),
     ("megatron-lm", EXPERTS, 64, "megatron_ddp", "zero_stage=1,tp=2,pp=2,ep=8,etp=1,cp=1"),
     ("megatron-lm", LATENT, 64, "megatron_ddp", "zero_stage=1,tp=1,pp=1,ep=8,etp=1,cp=1,recompute=full"),
+    ("megatron-lm", "qwen2.5-32b", 128, "megatron_ddp", "zero_stage=1,tp=8,pp=4,vpp=4,cp=1,micro_batch_size=1"),
+    ("megatron-lm", "llama-3.1-405b", 1024, "megatron_ddp", "zero_stage=1,tp=8,pp=16,cp=1,first_stage_layers=6"),
+    ("megatron-lm", "mixtral-8x22b", 128, "megatron_ddp", "zero_stage=1,tp=2,pp=8,vpp=7,ep=8,etp=1,cp=1"),
+    ("megatron-lm", "deepseek-v3", 2048, "megatron_ddp", "zero_stage=1,tp=2,pp=16,ep=64,etp=1,cp=1,recompute=full"),
+    ("megatron-lm", "llama-3.1-8b", 64, "megatron_fsdp", "zero_stage=3,tp=1,pp=1,cp=1,double_buffer=true"),
     ("torchtitan", GROUPED, 64, "fsdp2", "zero_stage=3,tp=4,pp=1,cp=1,recompute=full"),
     ("torchtitan", "llama-3.1-8b", 64, "fsdp2", "zero_stage=3,tp=2,pp=4,vpp=2,cp=1,dp_replicate=2,recompute=full,reshard_after_forward=false,reduce_every_microbatch=false"),
     ("torchtitan", "llama-3.1-8b", 64, "fsdp2", "zero_stage=3,tp=1,pp=1,cp=1,dp_replicate=8,recompute=none"),
+    ("torchtitan", "llama-3.1-8b", 16, "fsdp2", "zero_stage=3,pp=2,schedule=gpipe"),
     ("torchtitan", TIED, 8, "fsdp2", "zero_stage=3,tp=1,pp=1,cp=1"),
     ("torchtitan", "qwen3-30b-a3b", 64, "fsdp2", "zero_stage=3,tp=1,pp=1,cp=1,ep=8,recompute=full"),
     ("torchtitan", "deepseek-v3", 2048, "fsdp2", "zero_stage=3,tp=1,pp=1,cp=1,ep=64,recompute=full"),
@@ -57,9 +63,11 @@ CASES = [
     ("accelerate", "llama-3.1-8b", 64, "fsdp2", "zero_stage=3,tp=2,pp=1,cp=1,dp_replicate=1"),
     ("accelerate", TIED, 8, "fsdp2", "zero_stage=3,tp=1,pp=1,cp=1,reshard_after_forward=false"),
     ("accelerate", TIED, 8, "fsdp1", "zero_stage=3"),
-    ("accelerate", EXPERTS, 64, "fsdp2", "zero_stage=3,tp=1,pp=1,cp=1,ep=1,recompute=full"),
+    ("accelerate", "qwen1.5-moe-a2.7b", 64, "fsdp2", "zero_stage=3,tp=1,pp=1,cp=1,ep=1,recompute=full"),
     ("deepspeed", GROUPED, 64, "deepspeed", "zero_stage=3,tp=1,pp=1,dp_replicate=1,recompute=full"),
     ("deepspeed", DENSE, 256, "deepspeed", "zero_stage=3,tp=1,pp=1,dp_replicate=1,recompute=full"),
+    ("deepspeed", "qwen2.5-32b", 64, "deepspeed", "zero_stage=3,recompute=full,offload_optimizer=true"),
+    ("deepspeed", "opt-13b", 16, "deepspeed", "zero_stage=2"),
     ("deepspeed", TIED, 8, "deepspeed", "zero_stage=0,tp=1,pp=1,dp_replicate=1"),
     ("deepspeed", TIED, 8, "deepspeed", "zero_stage=1,tp=1,pp=1,dp_replicate=1"),
     ("deepspeed", LATENT, 64, "deepspeed", "zero_stage=2,tp=1,pp=1,ep=1,dp_replicate=1,offload_optimizer=true,recompute=full"),

@@ -57,7 +57,7 @@ TEST(Exports, AreWhatTheFrameworksParsersAccepted) {
     EXPECT_EQ(configuration_text(*framework, made->settings, {}), text(row, "configuration"))
         << "accepted was another text: run tests/golden/frameworks.py";
   }
-  EXPECT_GE(all.find("exports")->elements.size(), 25U);
+  EXPECT_GE(all.find("exports")->elements.size(), 33U);
 }
 
 TEST(Exports, SayThePlansRanksAndMicroBatches) {
