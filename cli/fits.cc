@@ -31,7 +31,8 @@ struct FitsFlags {
   bool json = false;
 };
 
-/// "Fits 79.2 GiB: allocated 25.1 (PyTorch), reserved 27.0, nvidia-smi 28.4".
+/// "Fits 79.2 GiB: nvidia-smi 28.4 GiB on the fullest GPU, at most 30.1 GiB", the line of memory,
+/// and what of it must fit.
 std::string numbers_text(const StepReport& report, bool colour) {
   const Verdict& verdict = report.verdict;
   const bool fits = verdict.fit == Fit::fits;
@@ -41,19 +42,11 @@ std::string numbers_text(const StepReport& report, bool colour) {
   const Tone tone = fits                               ? Tone::good
                     : verdict.fit == Fit::does_not_fit ? Tone::bad
                                                        : Tone::warning;
-  const MemoryNumbers numbers = memory_numbers(report);
-  const auto gib = [](Bytes bytes) {
-    std::string text = format_bytes(bytes);
-    if (text.ends_with(" GiB")) text.resize(text.size() - 4);
-    return text;
-  };
   return paint(fmt::format("{} {}", words, format_bytes(verdict.usable)), tone, colour) +
-         fmt::format(": allocated {} (PyTorch), reserved {}, nvidia-smi {}\n",
-                     gib(numbers.allocated), gib(numbers.reserved), gib(numbers.nvidia_smi)) +
-         wrap(fmt::format("GiB of the fullest GPU, nvidia-smi at most {}; {}", gib(verdict.upper),
-                          ends_words(report)),
-              kTextWidth, 2) +
-         "\n";
+         fmt::format(": nvidia-smi {} on the fullest GPU, at most {}\n{}\n",
+                     format_bytes(verdict.point), format_bytes(verdict.upper),
+                     memory_sum(memory_numbers(report))) +
+         wrap(ends_words(report), kTextWidth, 2) + "\n";
 }
 
 std::string change_text(const Verdict& verdict, bool colour) {

@@ -32,6 +32,7 @@
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
 #include "planner/spec/text/utf8.h"
+#include "simulator/clock/simulate.h"
 
 namespace shardwise::cli {
 namespace {
@@ -51,11 +52,13 @@ struct PlanFlags {
   ScreenFlags screen;
 };
 
+/// \param estimated   of the best layout, with what explains it
+/// \param parts       where its step goes: simulated where the row is
 /// \param first_rows  layouts of the table, where neither --top nor --long says how many
 std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
                              const sim::PlanAnswer& answer, const StepReport& estimated,
-                             std::size_t first_rows, bool colour) {
-  // One step for the screen: that of the table's first row. Its parts are the estimate's.
+                             const StepReport& parts, std::size_t first_rows, bool colour) {
+  // One step for the screen: that of the table's first row.
   const StepReport report = with_step(estimated, answer.best.front().step());
   const std::string_view origin = answer.best.front().simulated ? "simulated" : "estimated";
   const ClusterSpec& cluster = *answer.best.front().cluster;
@@ -82,10 +85,10 @@ std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
   const ReportIntervals known = sim::intervals_of(answer.best.front());
   text += fmt::format("{}", interval_text(report, known, colour));
   if (whole) {
-    text += fmt::format("{}{}{}", memory_text(report, colour), time_text(estimated, colour),
+    text += fmt::format("{}{}{}", memory_text(report, colour), time_text(parts, colour),
                         rates_text(report, known, origin, colour));
   } else {
-    std::string costs = only_front ? "" : costs_text(estimated, colour);
+    std::string costs = only_front ? "" : costs_text(parts, colour);
     if (tight && !costs.empty()) costs.erase(0, 1);  // the empty line before its heading
     text += fmt::format("{}{}{}", short_rates_text(report, origin, colour), costs,
                         more_text(report, "memory by phase, every part of the time", colour));
@@ -98,10 +101,10 @@ std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
 
 /// Fewer layouts where the rest of the first screen is long.
 void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim::PlanAnswer& answer,
-                  const StepReport& estimated, bool colour) {
+                  const StepReport& estimated, const StepReport& parts, bool colour) {
   std::string text;
   for (std::size_t rows = kFirstRows; rows >= kFewestRows; --rows) {
-    text = plan_answer_text(q, flags, answer, estimated, rows, colour);
+    text = plan_answer_text(q, flags, answer, estimated, parts, rows, colour);
     const bool fits = std::ranges::count(text, '\n') <= kScreenLines;
     if (fits || flags.screen.whole || flags.explain || flags.asked.top > 0) break;
   }
@@ -156,7 +159,8 @@ ExitCode run_plan(const PlanFlags& flags) {
   if (flags.screen.json) {
     fmt::print("{}", plan_json(q, answer, &report));
   } else {
-    print_answer(q, flags, answer, report, colour);
+    const bool simulated = answer.best.front().simulated.has_value();
+    print_answer(q, flags, answer, report, simulated ? sim::simulate(plan).report : report, colour);
   }
   return ExitCode::done;
 }

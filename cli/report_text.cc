@@ -57,33 +57,23 @@ std::string products_text(const StepReport& report, GemmBasis basis, bool colour
   return any ? table.text(colour, 2) : "";
 }
 
-/// "allocated 62.4 GiB (PyTorch), reserved 66.4, nvidia-smi 68.8; a pass needs 66.0".
+/// The line of memory, and what of it must fit: "…; must fit 66.0 GiB".
 std::string memory_numbers_text(const StepReport& report, bool brief, bool colour) {
   if (report.stages.empty()) return "";
   const MemoryNumbers numbers = memory_numbers(report);
-  const std::string nvidia_smi = format_bytes(numbers.nvidia_smi);
-  // One unit is enough where all have it.
-  const std::string unit = nvidia_smi.substr(nvidia_smi.find(' '));
-  const auto amount = [&](Bytes bytes) {
-    std::string text = format_bytes(bytes);
-    if (brief && text.ends_with(unit)) text.resize(text.size() - unit.size());
-    return text;
-  };
-  const std::string ends = brief ? fmt::format("{} needs {}", brief_words_of(numbers.ends_in),
-                                               amount(report.verdict.needed))
-                                 : ends_words(report);
-  return paint(wrap(fmt::format("allocated {} (PyTorch), reserved {}, nvidia-smi {}; {}",
-                                format_bytes(numbers.allocated), amount(numbers.reserved),
-                                amount(numbers.nvidia_smi), ends),
-                    kTextWidth, 2),
-               Tone::plain, colour) +
-         "\n";
+  std::string needed = format_bytes(report.verdict.needed);
+  const std::string held = format_bytes(numbers.nvidia_smi);
+  if (needed.substr(needed.find(' ')) == held.substr(held.find(' '))) {
+    needed.resize(needed.find(' '));  // as the number before it
+  }
+  const std::string ends = brief ? "must fit " + needed : ends_words(report);
+  return paint(wrap(memory_sum(numbers) + "; " + ends, kTextWidth, 2), Tone::plain, colour) + "\n";
 }
 
 }  // namespace
 
 std::string ends_words(const StepReport& report) {
-  return fmt::format("a run needs {} (allocated, context, communicators), in {}",
+  return fmt::format("must fit: {}, without slack that can be freed, in {}",
                      format_bytes(report.verdict.needed), words_of(memory_numbers(report).ends_in));
 }
 

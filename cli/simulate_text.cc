@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/summary_text.h"
+#include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
 #include "planner/spec/text/table.h"
@@ -260,26 +261,20 @@ std::string timeline_misfit_text(const StepReport& report, bool colour) {
 std::string peak_text(const StepReport& report, bool whole, bool colour) {
   const StageTimeline* fullest = nullptr;
   Bytes most;
-  Bytes reserved;
   for (const StageTimeline& stage : sim::timeline_of(report).stages) {
     Bytes allocated;
-    Bytes kept;
     for (const MemorySample& sample : stage.memory) {
       allocated = std::max(allocated, sample.allocated);
-      kept = std::max(kept, sample.reserved);
     }
     if (fullest != nullptr && allocated <= most) continue;
     fullest = &stage;
     most = allocated;
-    reserved = kept;
   }
   if (fullest == nullptr || most == Bytes(0)) return "";
-  const Bytes outside = sim::outside_allocator(report, static_cast<std::size_t>(fullest->stage));
-  std::string text = fmt::format(
-      "\npeak on stage {} at {}, simulated: {} allocated, {} reserved,\n"
-      "  {} with communicators and context (`shardwise estimate` says {})\n",
-      fullest->stage, format_seconds(fullest->peak_at), format_bytes(most), format_bytes(reserved),
-      format_bytes(reserved + outside), format_bytes(report.verdict.point));
+  std::string text =
+      fmt::format("\n{}\n  on the clock {} are allocated at most, on stage {} at {}\n",
+                  memory_sum(memory_numbers(report)), format_bytes(most), fullest->stage,
+                  format_seconds(fullest->peak_at));
   if (!whole) return text;
   // Layers of one category together.
   std::array<Bytes, kMemoryCategories> bytes{};

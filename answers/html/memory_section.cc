@@ -6,6 +6,7 @@
 #include "answers/html/html_table.h"
 #include "answers/html/sections.h"
 #include "planner/spec/report/memory_labels.h"
+#include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/text/format.h"
 #include "simulator/drawing/markup.h"
 #include "simulator/drawing/timeline_ticks.h"
@@ -183,7 +184,7 @@ std::string memory_section(const PageContent& page) {
   made += folded(several ? fmt::format("Stage {} to the byte", worst) : "To the byte",
                  phases_table(fullest));
   if (several) made += folded("All stages to the byte", stages_table(report));
-  return section("memory", "Memory of a GPU", "as nvidia-smi shows it", made);
+  return section("memory", "Memory of a GPU", memory_sum(memory_numbers(report)), made);
 }
 
 }  // namespace shardwise::sim

@@ -11,6 +11,7 @@
 
 #include "planner/lowering/price.h"
 #include "planner/spec/plan/schedule_facts.h"
+#include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/text/format.h"
 #include "simulator/clock/stage_summary.h"
 #include "simulator/clock/step_report.h"
@@ -189,16 +190,18 @@ class Picture {
     return static_cast<std::size_t>(std::max_element(all.begin(), all.end(), less) - all.begin());
   }
 
-  /// Memory of the fullest stage, from the bottom: outside the allocator, allocated, reserved.
+  /// Memory of the fullest stage, from the bottom: outside the allocator, allocated, slack.
   void memory() {
     const std::size_t fullest = fullest_stage();
     const MemoryCourse& course = simulation_.memory[fullest];
-    if (course.peak_reserved <= 0) return;
+    if (course.peak_allocated <= 0) return;
     const std::int64_t outside = outside_allocator(simulation_.report, fullest).value();
+    const std::int64_t slack = memory_numbers(simulation_.report).slack().value();
+    const std::int64_t whole = outside + course.peak_allocated + slack;
     const Bytes usable = simulation_.report.verdict.usable;
-    const std::int64_t top = memory_axis(Bytes(course.peak_reserved + outside), usable).value();
+    const std::int64_t top = memory_axis(Bytes(whole), usable).value();
     const std::int64_t limit = usable.value() <= top ? usable.value() : 0;  // 0: not in sight
-    memory_legend(course, outside, usable.value());
+    memory_legend(course, slack, outside, usable.value());
     const double floor = y_ + kMemory;
     const auto height = [&](double bytes) { return kMemory * bytes / static_cast<double>(top); };
     text(kLeft - 8, y_ + 14, "memory", "class=\"lane\"");
@@ -206,44 +209,43 @@ class Picture {
       text(kLeft - 8, y_ + 29, fmt::format("stage {}", fullest), "class=\"small\"");
     }
     for (const TimeWindow& window : windows_) bed(window, kMemory, "class=\"bed\"");
-    const auto area = [&](std::int64_t MemoryMoment::*field, std::string_view name) {
-      for (const TimeWindow& window : windows_) {
-        std::string path = fmt::format("M{:.1f} {:.1f}", window.left, floor);
-        const MemoryMoment* before = nullptr;
-        const auto rise = [&](const MemoryMoment& moment) {
-          return fmt::format("V{:.1f}",
-                             floor - height(static_cast<double>(moment.*field + outside)));
-        };
-        double drawn = -1;
-        for (const MemoryMoment& moment : course.moments) {
-          if (moment.at > window.to) break;
-          if (moment.at < window.from) {
-            before = &moment;
-            continue;
-          }
-          if (before != nullptr) path += rise(*std::exchange(before, nullptr));
-          // The highest of what falls on one pixel would be lost by drawing only every n-th.
-          const double at = window.x(moment.at);
-          if (at - drawn < kTooSmall && moment.allocated != course.peak_allocated) continue;
-          drawn = at;
-          path += fmt::format("H{:.1f}", at) + rise(moment);
+    for (const TimeWindow& window : windows_) {
+      std::string path = fmt::format("M{:.1f} {:.1f}", window.left, floor);
+      const MemoryMoment* before = nullptr;
+      const auto rise = [&](const MemoryMoment& moment) {
+        return fmt::format("V{:.1f}",
+                           floor - height(static_cast<double>(moment.allocated + outside)));
+      };
+      double drawn = -1;
+      for (const MemoryMoment& moment : course.moments) {
+        if (moment.at > window.to) break;
+        if (moment.at < window.from) {
+          before = &moment;
+          continue;
         }
-        if (before != nullptr) path += rise(*before);
-        fmt::format_to(out(), "<path d=\"{}H{:.1f}V{:.1f}Z\" class=\"{}\"/>\n", path, window.right,
-                       floor, name);
+        if (before != nullptr) path += rise(*std::exchange(before, nullptr));
+        // The highest of what falls on one pixel would be lost by drawing only every n-th.
+        const double at = window.x(moment.at);
+        if (at - drawn < kTooSmall && moment.allocated != course.peak_allocated) continue;
+        drawn = at;
+        path += fmt::format("H{:.1f}", at) + rise(moment);
       }
-    };
-    if (course.peak_reserved > course.peak_allocated) area(&MemoryMoment::reserved, "reserved");
-    area(&MemoryMoment::allocated, "allocated");
-    if (outside > 0) {
-      const double high = height(static_cast<double>(outside));
+      if (before != nullptr) path += rise(*before);
+      fmt::format_to(out(), "<path d=\"{}H{:.1f}V{:.1f}Z\" class=\"allocated\"/>\n", path,
+                     window.right, floor);
+    }
+    const auto band = [&](std::int64_t above, std::int64_t bytes, std::string_view name) {
+      const auto high = height(static_cast<double>(bytes));
+      const double edge = floor - height(static_cast<double>(above)) - high;
       for (const TimeWindow& window : windows_) {
         fmt::format_to(out(),
                        "<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
-                       "class=\"outside\"/>\n",
-                       window.left, floor - high, window.right - window.left, high);
+                       "class=\"{}\"/>\n",
+                       window.left, edge, window.right - window.left, high, name);
       }
-    }
+    };
+    if (outside > 0) band(0, outside, "outside");
+    if (slack > 0) band(outside + course.peak_allocated, slack, "reserved");
     const double line = floor - height(static_cast<double>(limit));
     if (limit == 0 && usable > Bytes(0)) {
       text(kLeft + 8, y_ + 14, fmt::format("usable {}, above", format_bytes(usable)),
@@ -268,16 +270,15 @@ class Picture {
     y_ = floor;
   }
 
-  void memory_legend(const MemoryCourse& course, std::int64_t outside, std::int64_t limit) {
+  void memory_legend(const MemoryCourse& course, std::int64_t slack, std::int64_t outside,
+                     std::int64_t limit) {
     double at = kLeft;
     y_ += 14;
     const auto bytes = [](std::int64_t value) { return format_bytes(Bytes(value)); };
     entry(at, "allocated, peak " + bytes(course.peak_allocated), "class=\"allocated\"");
-    if (course.peak_reserved > course.peak_allocated) {
-      entry(at, "reserved, peak " + bytes(course.peak_reserved), "class=\"reserved\"");
-    }
+    if (slack > 0) entry(at, "slack above it " + bytes(slack), "class=\"reserved\"");
     if (outside > 0) {
-      entry(at, "runtime context and communicators " + bytes(outside), "class=\"outside\"");
+      entry(at, "outside the allocator " + bytes(outside), "class=\"outside\"");
     }
     y_ += limit > 0 ? 14 : 10;  // the limit's label may be at the top of the lane
   }

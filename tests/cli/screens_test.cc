@@ -74,7 +74,7 @@ TEST(FirstScreen, OfPlanHasOneMfu) {
   EXPECT_EQ(at(std::regex("\n1 +[^ ]+ [mu]?s +[^ ]+ [mu]?s +([0-9.]+ %)")),
             at(std::regex("\nsimulated: .*; MFU ([0-9.]+ %)")))
       << text;
-  EXPECT_THAT(text, HasSubstr(", closed-form estimate\n"));
+  EXPECT_THAT(text, HasSubstr("on the slowest stage, simulated\n"));
 }
 
 // Ninety lines were.

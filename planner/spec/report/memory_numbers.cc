@@ -1,6 +1,10 @@
 #include "planner/spec/report/memory_numbers.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
+
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 
@@ -19,6 +23,19 @@ MemoryNumbers memory_numbers(const StepReport& report) {
     numbers.ends_in = static_cast<MemoryPhase>(p);
   }
   return numbers;
+}
+
+std::string memory_sum(const MemoryNumbers& numbers) {
+  const std::string whole = format_bytes(numbers.allocated);
+  const std::string unit = whole.substr(whole.find(' '));
+  const auto amount = [&](Bytes bytes) {
+    std::string text = format_bytes(bytes);
+    if (text.ends_with(unit)) text.resize(text.size() - unit.size());
+    return text;
+  };
+  return fmt::format("allocated {} + slack {} + outside {} = nvidia-smi {}", whole,
+                     amount(numbers.slack()), amount(numbers.outside()),
+                     amount(numbers.nvidia_smi));
 }
 
 }  // namespace shardwise

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "planner/spec/report/report.h"
@@ -14,10 +15,17 @@ struct MemoryNumbers {
   Bytes nvidia_smi;  // with context and communicators
   /// The first phase in which most of the memory is needed that a run ends without.
   MemoryPhase ends_in = MemoryPhase::after_init;
+
+  Bytes slack() const { return reserved - allocated; }     // of the framework's allocator
+  Bytes outside() const { return nvidia_smi - reserved; }  // of it: context and communicators
 };
 
 /// Of a predicted or measured report with stages; else zeros.
 MemoryNumbers memory_numbers(const StepReport& report);
+
+/// The one line of memory of every screen, picture and page: "allocated 62.4 GiB + slack 3.98 +
+/// outside 2.36 = nvidia-smi 68.8". One unit is enough where all have it.
+std::string memory_sum(const MemoryNumbers& numbers);
 
 /// What sentences call a phase.
 inline constexpr std::array<std::string_view, kMemoryPhases> kMemoryPhaseWords = {
@@ -25,12 +33,6 @@ inline constexpr std::array<std::string_view, kMemoryPhases> kMemoryPhaseWords =
     "the first optimizer step", "forward and backward", "the optimizer step"};
 constexpr std::string_view words_of(MemoryPhase phase) {
   return kMemoryPhaseWords[static_cast<std::size_t>(phase)];
-}
-/// The same, where there is little room: "a pass".
-inline constexpr std::array<std::string_view, kMemoryPhases> kMemoryPhaseBriefly = {
-    "the start", "the first pass", "the first step", "a pass", "a step"};
-constexpr std::string_view brief_words_of(MemoryPhase phase) {
-  return kMemoryPhaseBriefly[static_cast<std::size_t>(phase)];
 }
 
 }  // namespace shardwise
