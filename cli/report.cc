@@ -31,6 +31,7 @@ struct ReportFlags {
   std::string trace;
   std::string output;
   std::int64_t top = static_cast<std::int64_t>(sim::PageRequest().top);
+  bool levers = false;
 };
 
 /// The report of a run of this plan.
@@ -67,8 +68,9 @@ ExitCode run_report(const ReportFlags& flags) {
   request.traced = traced ? &*traced : nullptr;
   request.trace_file = flags.trace;
   request.top = static_cast<std::size_t>(flags.top);
-  request.command =
-      sim::command_of({flags.plan, flags.measured, flags.trace, flags.output}, request.top);
+  request.command = sim::command_of({flags.plan, flags.measured, flags.trace, flags.output},
+                                    request.top, flags.levers);
+  request.levers = flags.levers;
   request.version = SHARDWISE_VERSION;
   Progress progress;
   const Result<sim::MadePage> made =
@@ -95,6 +97,7 @@ void add_report(CLI::App& app, Run& run) {
                    "A trace of a run: of torch.profiler (also .json.gz) or of Shardwise")
       ->type_name("TRACE");
   add_integer(*verb, "--top", flags->top, 0, 200, "Layouts in the ranking; 0 searches none [40]");
+  verb->add_flag("--levers", flags->levers, "Say what would help most, as plan --levers does");
   verb->add_option("-o,--output", flags->output, "Write the page to this file")
       ->required()
       ->type_name("FILE");

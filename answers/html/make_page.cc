@@ -61,12 +61,13 @@ TraceComparison beside_trace(const TracedRun& run, const Plan& plan) {
 
 }  // namespace
 
-std::string command_of(const PageFiles& files, std::size_t top) {
+std::string command_of(const PageFiles& files, std::size_t top, bool levers) {
   const bool itself = files.plan.empty();
   std::string text = "shardwise report " + shell_word(itself ? files.output : files.plan);
   if (!files.measured.empty()) text += " " + shell_word(files.measured);
   if (!files.trace.empty()) text += " --trace " + shell_word(files.trace);
   if (top != PageRequest().top) text += fmt::format(" --top {}", top);
+  if (levers) text += " --levers";
   return text + " -o " + shell_word(itself ? "again.html" : files.output);
 }
 
@@ -120,6 +121,11 @@ Result<MadePage> make_page(const PageRequest& request, const SayPlanning& say) {
   if (ranked) {
     page.question = &question;
     page.answer = &*ranked;
+  }
+  std::vector<HelpfulChange> levers;
+  if (request.levers && ranked && !ranked->best.empty()) {
+    levers = helpful_changes(question, *ranked, say);
+    page.levers = &levers;
   }
   page.simulation = &predicted.simulation();
   page.estimate = &predicted.estimate();

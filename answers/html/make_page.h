@@ -18,6 +18,7 @@ struct PageRequest {
   const TracedRun* traced = nullptr;     // beside the plan; null where there is none
   std::string trace_file;                // of that, for what is wrong with it
   std::size_t top = 40;                  // layouts of the ranking; 0 searches none
+  bool levers = false;                   // what would help most, of a ranking: some seconds
   std::string command;                   // that makes the page again
   std::string version;
 };
@@ -31,7 +32,8 @@ struct PageFiles {
 };
 /// "shardwise report plan.json measured.json -o report.html". A plan that is in no file is in the
 /// page itself, which is made again from there.
-std::string command_of(const PageFiles& files, std::size_t top = PageRequest().top);
+std::string command_of(const PageFiles& files, std::size_t top = PageRequest().top,
+                       bool levers = false);
 
 /// Why a report cannot stand on the page of a plan: it was not measured, or on another plan.
 /// \param file  the name put into diagnostics

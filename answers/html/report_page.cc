@@ -49,7 +49,7 @@ std::string report_page(const PageContent& page) {
       page_head(title, page.version, report_script()) + "<body>\n<main>\n" + heading(page, title);
   for (const auto& part :
        {tiles_section, step_section, memory_section, time_section, measured_section, trace_section,
-        layouts_section, front_section, why_not_section, reasons_section}) {
+        layouts_section, front_section, why_not_section, levers_section, reasons_section}) {
     made += part(page);
   }
   made += footer(page) + "</main>\n" + plan_element(plan) + "\n<script>" +

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "answers/helpful_changes.h"
 #include "answers/plan_answer.h"
 #include "answers/plan_question.h"
 #include "planner/spec/plan/plan.h"
@@ -22,7 +23,8 @@ struct PageContent {
   const TraceComparison* trace = nullptr;  // beside the plan; null where there is none
   const PlanQuestion* question = nullptr;  // null: no layouts are ranked
   const PlanAnswer* answer = nullptr;
-  std::string command;  // that makes the page again
+  const std::vector<HelpfulChange>* levers = nullptr;  // of the answer; null: not asked for
+  std::string command;                                 // that makes the page again
   std::string version;
 
   const StepReport& report() const { return simulation->report; }
@@ -46,6 +48,8 @@ std::string operations_table(const std::vector<ComparedTime>& rows);
 std::string layouts_section(const PageContent& page);
 std::string front_section(const PageContent& page);
 std::string why_not_section(const PageContent& page);
+/// What would help most; nothing where nobody asked.
+std::string levers_section(const PageContent& page);
 /// Assumptions and formulas with their sources, folded.
 std::string reasons_section(const PageContent& page);
 

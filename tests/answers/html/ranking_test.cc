@@ -176,5 +176,26 @@ TEST(Ranking, KeepsALargePageBelowAMegabyte) {
   EXPECT_LT(report_page(content).size(), 1'000'000U);
 }
 
+TEST(Levers, AreATableOfWhatSavesAndALineOfTheRest) {
+  const auto all = ranked();
+  PageContent content = all->made.content();
+  content.question = &all->question;
+  content.answer = &all->answer;
+  EXPECT_THAT(report_page(content), Not(HasSubstr("What would help most")));  // nobody asked
+  const std::vector<HelpfulChange> changes = helpful_changes(all->question, all->answer);
+  content.levers = &changes;
+  const std::string text = report_page(content);
+  EXPECT_THAT(Page(text).mistakes(), IsEmpty());
+  EXPECT_THAT(text, HasSubstr("What would help most"));
+  EXPECT_THAT(text, HasSubstr(format_seconds(all->answer.best.front().step())));
+  std::size_t told = 0;
+  for (const HelpfulChange& each : changes) {
+    if (each.faster < kLeastHelp) continue;
+    EXPECT_THAT(text, HasSubstr(">" + signed_percent(-each.faster) + "<")) << each.text;
+    ++told;
+  }
+  EXPECT_GT(told, 0U);
+}
+
 }  // namespace
 }  // namespace shardwise::sim
