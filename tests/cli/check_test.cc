@@ -118,7 +118,7 @@ TEST(CheckedFile, IsKnownAsWhatItIs) {
       {"other.yaml", "name: x\n", "has no setting by which a framework is known"},
       {"broken.json", "{\"train_batch_size\": ", "broken.json:1"},
       {"tab.yaml", "a:\n\tb: 1\n", "tab.yaml:2:3: illegal map value"},
-      {"anchor.yaml", "a: &x 1\n", "an anchor: values are read where they stand"},
+      {"anchor.yaml", "a: *x\n", "the referenced anchor is not defined"},
       {"twice.yaml", "a: 1\na: 2\n", "a stands there twice"},
       {"quote.sh", "torchrun train.py --a 'b\n", "a quote that ' opens is not closed"},
       {"word.json", R"({"train_batch_size": "many"})",
