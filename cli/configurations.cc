@@ -68,27 +68,15 @@ std::string notes_text(const Configuration& configuration) {
 }
 
 Result<Configuration> read_configurations(const ConfigurationFlags& flags) {
-  std::vector<std::string> command;
   std::vector<JobFile> files;
-  for (const std::string& word : flags.words) {
-    if (word.starts_with(kGuard)) {
-      command.push_back(unguarded(word));
-    } else {
-      files.push_back({word, "", {}});
-    }
-  }
-  if (!command.empty()) {
+  if (!flags.words.empty() && flags.words.front().starts_with(kGuard)) {
+    std::vector<std::string> command;
+    for (const std::string& word : flags.words) command.push_back(unguarded(word));
     std::optional<JobFile> script = script_of_command(command);
-    if (!script && files.empty()) return configuration_of_words(command);
-    if (!script) {
-      return Diagnostic{"command line",
-                        0,
-                        0,
-                        "--",
-                        "a command beside files that starts no script",
-                        "bash FILE ARGUMENTS, or files or a command alone"};
-    }
+    if (!script) return configuration_of_words(command);
     files.push_back(*std::move(script));
+  } else {
+    for (const std::string& file : flags.words) files.push_back({file, "", {}});
   }
   Diagnostics problems;
   std::erase_if(files, [&](JobFile& each) {

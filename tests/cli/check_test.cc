@@ -131,6 +131,20 @@ TEST(CheckedFile, IsKnownAsWhatItIs) {
   }
 }
 
+TEST(CheckedFile, IsAScriptWithTheArgumentsOfItsCommand) {
+  const test::Scratch scratch;
+  const std::string file = scratch.write_bytes(
+      "run.sh",
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 2 --hidden-size 64 \\\n"
+      "  --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 \\\n"
+      "  --micro-batch-size 1 --global-batch-size 8 --tensor-model-parallel-size $1\n");
+  EXPECT_EQ(shardwise({"check", "--", "bash", file, "2"}).exit_code, 0);
+  const Outcome three = shardwise({"check", "--", "X=1", "bash", file, "3"});
+  EXPECT_EQ(three.exit_code, 2);
+  EXPECT_THAT(three.out + three.err, testing::HasSubstr("--tensor-model-parallel-size: 3"));
+  EXPECT_EQ(shardwise({"check", "--", "bash", "no/such.sh"}).exit_code, 2);
+}
+
 TEST(CheckedFile, HasNoKeysThatItsFrameworkRefusesInsideASection) {
   const test::Scratch scratch;
   const std::string file = scratch.write_bytes("ds_config.json", R"({
