@@ -10,6 +10,7 @@
 #include "gui/models/memory/memory_course.h"
 #include "gui/models/timeline/timeline_model.h"
 #include "gui/panels/panels.h"
+#include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/text/format.h"
 #include "simulator/drawing/timeline_ticks.h"
 
@@ -162,9 +163,9 @@ void draw_course(Ui& ui) {
   heading(ui, "Memory over the step",
           step == nullptr || !step->simulated
               ? std::string("simulating …")
-              : fmt::format("stage {}, at most {} at {}", step->memory.stage,
-                            format_bytes(step->memory.allocated),
-                            format_seconds(step->memory.peak_at)));
+              : fmt::format("stage {}, most at {}: {}", step->memory.stage,
+                            format_seconds(step->memory.peak_at),
+                            memory_sum(memory_numbers(*step->report))));
   if (step == nullptr || !step->simulated || step->memory.columns.empty()) return;
   const MemoryCourseView& course = step->memory;
   const ImVec2 room = ImGui::GetContentRegionAvail();

@@ -10,6 +10,7 @@
 #include "gui/models/compare/compare_model.h"
 #include "gui/models/memory/memory_model.h"
 #include "gui/panels/panels.h"
+#include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/memory_unit.h"
 #include "simulator/drawing/timeline_ticks.h"
@@ -178,6 +179,10 @@ void draw_memory(Ui& ui) {
   if (ImGui::GetContentRegionAvail().y > kRoomForLegend * ImGui::GetTextLineHeight()) {
     legend(ui, entries);
     ui.probes.put_item("memory.legend");
+    if (!stacks.empty() && ui.state.workspace == Workspace::memory) {
+      fitting_text(ui, memory_sum(memory_numbers(ui.state.report)), ui.theme.quiet);
+      ui.probes.put_item("memory.sum");
+    }
   }
 
   if (stacks.empty()) return;

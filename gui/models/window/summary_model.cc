@@ -9,6 +9,7 @@
 
 #include "planner/estimate/interval_table.h"
 #include "planner/spec/report/interval_words.h"
+#include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
 #include "simulator/comparison/tiles.h"
@@ -91,7 +92,9 @@ std::optional<Tile> error_tile(std::span<const PublishedFigure> nearest) {
 
 std::string tile_intervals(const Tile& tile, const Plan& plan, const StepReport& report) {
   if (tile.id != "step" && tile.id != "memory") return "";
-  return intervals_line(report, report_intervals(plan.engine, plan.cluster));
+  const std::string line = intervals_line(report, report_intervals(plan.engine, plan.cluster));
+  if (tile.id != "memory" || report.stages.empty()) return line;
+  return memory_sum(memory_numbers(report)) + (line.empty() ? "" : "\n" + line);
 }
 
 std::string figure_text(const PublishedFigure& figure) {
