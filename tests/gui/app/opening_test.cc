@@ -143,7 +143,7 @@ TEST_F(Opening, SavedPlacesOfPanelsAreDrawnAgainAndSavedTheSame) {
   EXPECT_TRUE(shot({"--layout", first}) == shot({}));
 }
 
-TEST(LeftWindow, IsRestoredAndABrokenFileIsIgnoredWithAMessage) {
+TEST(WindowAsItWasLeft, IsRestoredAndABrokenFileIsIgnoredWithAMessage) {
   Session session(test::small_plan(), Timing::fitting);
   Stage stage(FontChoice::built_in, 1);
   const auto draw = [&] { draw_settled(stage, session, {1280, 800}); };
