@@ -36,53 +36,36 @@ void rate(benchmark::State& state, double flops) {
       Counter(flops, Counter::kIsIterationInvariantRate, Counter::OneK::kIs1000);
 }
 
+/// c = a b^T in E, summed in fp32. Arguments: threads, m, n, k.
+template <class E>
 void gemm_rate(benchmark::State& state) {
   Workers workers(static_cast<int>(state.range(0)));
   const GemmShape s = {state.range(1), state.range(2), state.range(3)};
-  const std::vector<float> a = ramp(s.m * s.k);
-  const std::vector<float> b = ramp(s.k * s.n);
-  std::vector<float> c(static_cast<std::size_t>(s.m * s.n));
-  for ([[maybe_unused]] const auto _ : state) {
-    gemm<float, float, float>(s, {a.data(), s.k}, {b.data(), s.k, true}, {c.data(), s.n}, false,
-                              workers);
-  }
-  state.SetLabel(gemm_library().label());
-  rate(state, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k));
-}
-BENCHMARK(gemm_rate)
-    ->ArgNames({"threads", "m", "n", "k"})
-    ->Args({1, 1024, 768, 768})
-    ->Args({2, 1024, 768, 768})
-    ->Args({2, 1024, 3072, 768})
-    ->Args({2, 1024, 768, 3072})
-    ->UseRealTime();
-
-/// Operands and result in bf16, summed in fp32.
-void gemm_bf16_rate(benchmark::State& state) {
-  Workers workers(static_cast<int>(state.range(0)));
-  const GemmShape s = {state.range(1), state.range(2), state.range(3)};
-  const auto narrow = [](const std::vector<float>& values) {
-    std::vector<Bf16> made(values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) made[i] = from_float<Bf16>(values[i]);
+  const auto stored = [](const std::vector<float>& values) {
+    std::vector<E> made;
+    made.reserve(values.size());
+    for (const float each : values) made.push_back(from_float<E>(each));
     return made;
   };
-  const std::vector<Bf16> a = narrow(ramp(s.m * s.k));
-  const std::vector<Bf16> b = narrow(ramp(s.k * s.n));
-  std::vector<Bf16> c(static_cast<std::size_t>(s.m * s.n));
+  const std::vector<E> a = stored(ramp(s.m * s.k));
+  const std::vector<E> b = stored(ramp(s.k * s.n));
+  std::vector<E> c(static_cast<std::size_t>(s.m * s.n));
   for ([[maybe_unused]] const auto _ : state) {
-    gemm<Bf16, Bf16, Bf16>(s, {a.data(), s.k}, {b.data(), s.k, true}, {c.data(), s.n}, false,
-                           workers);
+    gemm<E, E, E>(s, {a.data(), s.k}, {b.data(), s.k, true}, {c.data(), s.n}, false, workers);
   }
   state.SetLabel(gemm_library().label());
   rate(state, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k));
 }
-BENCHMARK(gemm_bf16_rate)
-    ->ArgNames({"threads", "m", "n", "k"})
-    ->Args({1, 1024, 768, 768})
-    ->Args({2, 1024, 768, 768})
-    ->Args({2, 1024, 3072, 768})
-    ->Args({2, 1024, 768, 3072})
-    ->UseRealTime();
+void products_of_gpt2(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"threads", "m", "n", "k"})
+      ->Args({1, 1024, 768, 768})
+      ->Args({2, 1024, 768, 768})
+      ->Args({2, 1024, 3072, 768})
+      ->Args({2, 1024, 768, 3072})
+      ->UseRealTime();
+}
+BENCHMARK(gemm_rate<float>)->Name("gemm_rate")->Apply(products_of_gpt2);
+BENCHMARK(gemm_rate<Bf16>)->Name("gemm_bf16_rate")->Apply(products_of_gpt2);
 
 /// GPT-2 124M's activation at 1024 tokens, forward and backward in turn. Bytes that are read and
 /// written: x and y, then x, d_y and d_x.
