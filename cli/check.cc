@@ -183,18 +183,22 @@ ExitCode run_check(const CheckFlags& flags) {
   Result<std::vector<UnaskedRule>> unasked =
       unasked_rules(*framework, *configuration, flags.gpus, cluster);
   if (!unasked) return refuse_configuration(*configuration, unasked.problems());
-  if (flags.predict) {
-    const Result<std::vector<Finding>> more = predictions(flags, *framework, *configuration);
-    if (!more) return refuse_configuration(*configuration, more.problems());
-    findings->insert(findings->end(), more->begin(), more->end());
+  std::optional<Result<std::vector<Finding>>> more;
+  if (flags.predict) more = predictions(flags, *framework, *configuration);
+  const bool predicted = more && *more;
+  if (predicted) findings->insert(findings->end(), (*more)->begin(), (*more)->end());
+  // What the rules found is said even where the configuration makes no plan to predict from.
+  if (more && !predicted && findings->empty()) {
+    return refuse_configuration(*configuration, more->problems());
   }
   const Checked checked{*std::move(findings), *std::move(unasked)};
   if (flags.json) {
     fmt::print("{}", findings_json(*framework, checked, configuration->notes));
   } else {
-    print(*framework, checked, flags.predict);
+    print(*framework, checked, predicted);
     fmt::print("{}{}", notes_text(*configuration), *version);
   }
+  if (more && !predicted) return refuse_configuration(*configuration, more->problems());
   const bool refused = std::ranges::any_of(
       checked.findings, [](const Finding& each) { return each.kind == CheckRule::Kind::refused; });
   if (refused) return ExitCode::bad_input;

@@ -87,6 +87,34 @@ TEST(Predicted, HasAFailingAndAPassingExampleOfEveryCheck) {
   EXPECT_EQ(passes, checks);
 }
 
+TEST(Predicted, StandsBesideWhatTheRulesFoundWhereNothingCanBePredicted) {
+  const std::vector<std::string> words = {"--",
+                                          "torchrun",
+                                          "--nproc-per-node",
+                                          "8",
+                                          "pretrain_gpt.py",
+                                          "--use-megatron-fsdp",
+                                          "--num-layers",
+                                          "12",
+                                          "--hidden-size",
+                                          "768",
+                                          "--num-attention-heads",
+                                          "12",
+                                          "--seq-length",
+                                          "1024",
+                                          "--micro-batch-size",
+                                          "4",
+                                          "--global-batch-size",
+                                          "130"};
+  std::vector<std::string> asked = {"check", "--cluster", "dgx-h100", "--predict"};
+  asked.insert(asked.end(), words.begin(), words.end());
+  const Outcome outcome = shardwise(asked);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.out, testing::HasSubstr("Megatron-FSDP writes fsdp_dtensor alone"));
+  EXPECT_THAT(outcome.out, testing::HasSubstr("turns the distributed optimizer on"));
+  EXPECT_THAT(outcome.err, testing::HasSubstr("does not say which model it trains"));
+}
+
 TEST(Predicted, SaysThatAnotherVersionWasRead) {
   const std::string file = "tests/invalid/framework/deepspeed/two_precisions.passes.json";
   const Outcome newer = shardwise({"check", file, "--installed", "0.20.0"});
