@@ -30,8 +30,8 @@ printf '#!/bin/sh\necho "%s"\n' "$mark" >"$scratch/evil"
 chmod 755 "$scratch" "$scratch/evil" "$scratch/evil.so"
 for folder in "$scratch" "$bin"; do
   while [ "$folder" != / ] && [ ${#user[@]} -gt 0 ]; do
-    # Another user has to come so far.
-    if ! "${user[@]}" test -x "$folder"; then user=(); fi
+    # Others have to come so far.
+    if ! "${user[@]}" test -x "$folder"; then user=() stranger=(); fi
     folder=$(dirname "$folder")
   done
 done
