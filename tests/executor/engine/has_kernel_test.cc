@@ -66,6 +66,8 @@ TEST(ProgramBinderDeathTest, RefusesAProgramOfSingleKernels) {
 
 // A backward pass that does not wait for the gather of its weights may read them too early.
 TEST(ProgramBinderDeathTest, RefusesAProgramThatIsNotSound) {
+  // The other rank is a thread, whose locks of the allocator a forked process would wait for.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   Layout layout;
   layout.zero_stage = 3;
   layout.dp_shard = 2;
