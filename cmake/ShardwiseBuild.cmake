@@ -34,7 +34,7 @@ endif()
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
-set(SHARDWISE_GROUP 8 CACHE STRING "Sources of a room that are compiled together; 1 compiles each alone")
+set(SHARDWISE_GROUP 16 CACHE STRING "Sources of a room that are compiled together; 1 compiles each alone")
 # GCC warns of types of an unnamed namespace in every file but the one it is given.
 if(SHARDWISE_GROUP GREATER 1 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(shardwise_build INTERFACE -Wno-subobject-linkage)
