@@ -19,6 +19,20 @@ double TensorRegion::bytes_of(std::int64_t width) const {
   return static_cast<double>(s_.tokens) * static_cast<double>(width) * s_.element;
 }
 
+// A batch of one sequence is a view. Source:
+// pytorch@v2.15.0:torch/distributed/_functional_collectives.py, all_gather_single and
+// reduce_scatter_single; in v2.4.0 all_gather_tensor joined every batch by torch.cat.
+bool TensorRegion::copies_whole() const {
+  return layout_.sequence_parallel && layout_.tp > 1 && s_.batch > 1 && !s_.own_modules() &&
+         s_.tp_overlap != TpOverlap::pipelined;
+}
+
+void TensorRegion::copy_whole(Pass pass, PassTime& time, std::int64_t width) const {
+  if (!copies_whole()) return;
+  time.memory_bound += pricer_.moved(pass, 2 * bytes_of(width));
+  time.kernels += 1;
+}
+
 TensorRegion::Collective TensorRegion::collective(Pass pass, CollectiveKind kind,
                                                   double bytes) const {
   return {pass, kind, bytes, pricer_.collective(kind, bytes, s_.tp_group),
@@ -140,6 +154,8 @@ void TensorRegion::enter(std::int64_t k) {
   entered_ = k;
   entered_at_ = pricer_.notes().noted();
   products_.clear();
+  copy_whole(Pass::forward, forward_, k);
+  copy_whole(Pass::backward, backward_, k);
 }
 
 void TensorRegion::add(const Product& product) {
@@ -179,6 +195,8 @@ void TensorRegion::leave(Product product, std::int64_t width) {
   for (std::size_t* at : {&product.forward_at, &product.input_at}) {
     if (*at != kLast) *at += pricer_.notes().noted() - before;
   }
+  copy_whole(Pass::forward, forward_, width);
+  copy_whole(Pass::backward, backward_, width);
   const double bytes = bytes_of(width);
   const Shelter forward = {{{product.forward_at, product.forward}}, kLast};
   const CollectiveKind out =

@@ -38,6 +38,11 @@ class TensorRegion {
 
  private:
   double bytes_of(std::int64_t width) const;
+  /// Whether PyTorch's modules copy what a collective brings, or takes, [batch, sequence, width]:
+  /// it is cut along the sequence, and collectives join what ranks have one after the other.
+  bool copies_whole() const;
+  /// The copy of a pass, read and written.
+  void copy_whole(Pass pass, PassTime& time, std::int64_t width) const;
   /// A collective, and how many kernels the host could issue meanwhile.
   struct Collective {
     Pass pass = Pass::forward;
