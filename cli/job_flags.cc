@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "planner/engines/engines.h"
+#include "planner/question/adapter_flags.h"
 #include "planner/question/asked_engines.h"
 #include "planner/question/field_texts.h"
 #include "planner/question/field_values.h"
@@ -29,6 +30,13 @@ void add_fields(CLI::App& verb, const std::array<FieldText, kCount>& fields,
                       "The same by Megatron-Core's modules")
           ->group(d.group)
           ->type_name("MODULE,…");
+    }
+    if (d.field == std::string_view("frozen_base")) {
+      for (const AdapterFlag& flag : kAdapterFlags) {
+        verb.add_option(flag_of(flag.field), texts[flag.field], flag.text)
+            ->group(d.group)
+            ->type_name(flag.value);
+      }
     }
     if (*d.value == '\0') {
       // A switch: bare it is true, --flag=false turns it off.

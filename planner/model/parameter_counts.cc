@@ -1,6 +1,7 @@
 #include "planner/model/parameter_counts.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 namespace shardwise {
@@ -16,6 +17,13 @@ bool is_table_of_positions(const LayerSpec& layer, const ParameterSpec& paramete
                      });
 }
 
+/// Scales of a matrix in 4 bits, and the other half of a tensor in fp32, are beside a parameter:
+/// "q_proj.weight.absmax" (planner/cost/layer/adapters.h).
+bool is_beside(const ParameterSpec& parameter) {
+  const auto has = [&](const char* word) { return parameter.name.find(word) != std::string::npos; };
+  return !parameter.trainable && (has(".weight.") || has(".bias.") || has(".fp32_remainder"));
+}
+
 }  // namespace
 
 ParameterCounts count_parameters(const ModelSpec& model) {
@@ -23,6 +31,7 @@ ParameterCounts count_parameters(const ModelSpec& model) {
   for (const int kind : model.layers) {
     const LayerSpec& layer = model.kinds[static_cast<std::size_t>(kind)];
     for (const ParameterSpec& parameter : layer.parameters) {
+      if (is_beside(parameter)) continue;
       const std::int64_t elements = parameter.elements();
       counts.total += elements;
       if (!parameter.trainable) counts.untrained += elements;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/question/adapter_flags.h"
 #include "planner/question/flags.h"
 #include "planner/question/plan_texts.h"
 #include "planner/question/subject.h"
@@ -70,6 +71,7 @@ Result<AskedEstimate> asked_of(const Plan& plan) {
     asked.layout.texts["etp"] = field_text(plan.layout, "etp");
   }
   asked.job.texts["global_batch_size"] = std::to_string(plan.job.global_batch_size);
+  asked.job.texts.merge(adapter_texts(plan.model));
   asked.job.texts["sequence_length"] = std::to_string(plan.job.sequence_length);
   // What a field is when nobody gives it follows from others: a field that is given may settle or
   // unsettle the next.

@@ -13,6 +13,7 @@
 #include "planner/estimate/loss_rows.h"
 #include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
+#include "planner/question/adapter_flags.h"
 #include "planner/question/asked_engines.h"
 #include "planner/question/field_values.h"
 #include "planner/question/flags.h"
@@ -101,6 +102,7 @@ Result<Subject> read_subject(const AskedJob& asked) {
   Subject subject;
   std::map<std::string, std::string> texts = asked.texts;
   const bool by_module = names_modules(texts);
+  const AdapterTexts adapters = take_adapter_texts(texts);
   subject.job = job_of(texts, problems);
   const EngineProfile* engine =
       read_engine(asked.engine.empty() ? kUsualEngine : asked.engine, problems);
@@ -110,6 +112,7 @@ Result<Subject> read_subject(const AskedJob& asked) {
   if (model) {
     subject.assumptions = absent_keys_assumption(model->model, model->absent_keys);
     subject.model = std::move(model->model);
+    if (engine != nullptr) add_asked_adapters(adapters, subject, problems);
     expand_modules(subject, problems);
     const auto length = asked.texts.find("sequence_length");
     if (length == asked.texts.end() || length->second.empty()) {

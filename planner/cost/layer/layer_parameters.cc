@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "planner/cost/layer/adapters.h"
 #include "planner/cost/layer/operation_memory.h"
 #include "planner/cost/layer/shard_ranks.h"
 #include "planner/spec/text/check.h"
@@ -43,6 +44,30 @@ bool is_head_norm(const ParameterSpec& p) {
          (p.name.find("q_norm") != std::string::npos || p.name.find("k_norm") != std::string::npos);
 }
 
+/// A bias that evens out the load of experts.
+bool is_load_buffer(const ParameterSpec& p) {
+  return !p.trainable && p.shape.size() == 1 && !is_scale(p) && !is_remainder(p);
+}
+
+bool is_trained(const ParameterSpec& p, const JobSpec& job) {
+  return p.trainable && (!job.frozen_base || is_adapter(p));
+}
+
+/// Adds what is not trained, in elements of a compute weight and, where every rank has it whole, in
+/// the eight bytes of a router's buffers.
+void add_frozen(LayerParameters& parameters, const LayerSpec& layer, const ParameterSpec& p,
+                std::int64_t elements, const JobSpec& job, const Layout& layout) {
+  constexpr std::int64_t kBufferBytes = 8;
+  if (is_remainder(p) && layout.zero_stage == 3) return;
+  const bool wide = job.precision == DType::fp32 || job.precision == DType::tf32;
+  const std::int64_t each = wide ? 4 : 2;
+  const FrozenBytes bytes = frozen_bytes(layer, p, elements, each);
+  const std::int64_t frozen = ceil_div(bytes.placed, each);
+  parameters.frozen += frozen;
+  if (p.tp == TpSplit::vocab) parameters.frozen_vocabulary += frozen;
+  parameters.counted_experts += ceil_div(bytes.whole, kBufferBytes);
+}
+
 /// Experts one by one: the tensors of the first, those of the second, and so on.
 std::vector<TensorGroup> by_expert(const std::vector<TensorGroup>& tensors) {
   std::vector<TensorGroup> result;
@@ -70,7 +95,7 @@ std::vector<TensorGroup> trained_in_order(const LayerSpec& layer, const JobSpec&
   std::vector<TensorGroup> tensors;
   for (const RegisteredTensor& each : registered_tensors(layer, engine)) {
     const ParameterSpec& first = layer.parameters[static_cast<std::size_t>(each.front())];
-    if (!first.trainable) continue;
+    if (!is_trained(first, job)) continue;
     const LocalTensor tensor = local_tensor(layer, each, engine, layout);
     tensors.push_back({tensor.rows, tensor.row_elements, tensor.count, first.routed_expert});
   }
@@ -80,12 +105,12 @@ std::vector<TensorGroup> trained_in_order(const LayerSpec& layer, const JobSpec&
 }
 
 /// Trained tensors of a unit, as one buffer has them.
-TensorChunks unit_chunks(const LayerSpec& layer, const EngineProfile& engine, const Layout& layout,
-                         bool routed) {
+TensorChunks unit_chunks(const LayerSpec& layer, const JobSpec& job, const EngineProfile& engine,
+                         const Layout& layout, bool routed) {
   std::vector<ChunkedTensor> tensors;
   for (const RegisteredTensor& each : megatron_tensors(layer)) {
     const ParameterSpec& first = layer.parameters[static_cast<std::size_t>(each.front())];
-    if (!first.trainable || first.routed_expert != routed) continue;
+    if (!is_trained(first, job) || first.routed_expert != routed) continue;
     const LocalTensor part = local_tensor(first, engine, layout);
     const LocalTensor whole = local_tensor(layer, each, engine, layout);
     tensors.push_back({whole.rows * whole.row_elements,
@@ -151,13 +176,12 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
   for (const ParameterSpec& p : layer.parameters) {
     const LocalTensor tensor = local_tensor(p, engine, layout);
     const std::int64_t elements = tensor.elements();
-    if (routes && !p.trainable && p.shape.size() == 1) {
+    if (routes && is_load_buffer(p)) {
       result.counted_experts += elements;
       continue;
     }
-    if (!p.trainable || job.frozen_base) {
-      result.frozen += elements;
-      if (p.tp == TpSplit::vocab) result.frozen_vocabulary += elements;
+    if (!is_trained(p, job)) {
+      add_frozen(result, layer, p, elements, job, layout);
       continue;
     }
     const bool routed = p.routed_expert && routed_apart(engine, layout);
@@ -172,8 +196,8 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
   if (result.tensors == 0) return result;
   result.in_order = trained_in_order(layer, job, engine, layout);
   if (engine.padding != ShardPadding::unit) return result;
-  result.chunks = unit_chunks(layer, engine, layout, false);
-  if (result.routed > 0) result.routed_chunks = unit_chunks(layer, engine, layout, true);
+  result.chunks = unit_chunks(layer, job, engine, layout, false);
+  if (result.routed > 0) result.routed_chunks = unit_chunks(layer, job, engine, layout, true);
   return result;
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "planner/cost/kernels/traffic.h"
+#include "planner/cost/layer/adapter_time.h"
+#include "planner/cost/layer/adapters.h"
 #include "planner/cost/layer/engine_layer.h"
 #include "planner/cost/layer/expert_load.h"
 #include "planner/cost/layer/layer_gradients.h"
@@ -45,6 +47,7 @@ class LayerWalk {
         pricer_(pricer),
         s_(pricer.sizes()),
         gradients_(model, layer, job, engine, layout, s_, microbatches_a_sum),
+        adapted_(s_.names_adapters ? adapted_linears(layer) : std::vector<AdaptedLinear>{}),
         region_(pricer, layout, time_.forward, time_.backward) {}
 
   LayerTime run() {
@@ -185,6 +188,10 @@ class LayerWalk {
     }
     fill_outputs(all_rows, static_cast<double>(k), static_cast<double>(width),
                  static_cast<double>(groups));
+    for (std::size_t j = i; j < next && !adapted_.empty(); ++j) {
+      price_adapter(pricer_, layout_, layer_.operations[j], adapted_[j], {rows, groups},
+                    time_.forward, time_.backward);
+    }
     if (op.tp == TpSplit::row && !op.routed_expert) region_.leave(p, op.width);
     if (column && !op.routed_expert) region_.add(p);
     return next;
@@ -321,6 +328,7 @@ class LayerWalk {
   const LayerPricer& pricer_;
   const LayerSizes& s_;
   LayerGradients gradients_;
+  std::vector<AdaptedLinear> adapted_;  // by operation; empty where there are none
   LayerTime time_;
   TensorRegion region_;
 };

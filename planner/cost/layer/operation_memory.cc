@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/layer/adapters.h"
 #include "planner/cost/layer/engine_layer.h"
 #include "planner/cost/layer/operation_sizes.h"
 
@@ -215,6 +216,8 @@ std::vector<OperationMemory> operation_memories(const ModelSpec& model, const La
                                                 const Layout& layout) {
   const OperationSizes s = operation_sizes(model, job, engine, layout);
   const std::vector<OperationSpec>& operations = layer.operations;
+  const std::vector<AdaptedLinear> adapted =
+      s.names_adapters ? adapted_linears(layer) : std::vector<AdaptedLinear>{};
   std::vector<OperationMemory> memories(operations.size());
   TensorNumbers at;
   std::size_t head = 0;  // of the joined run
@@ -222,6 +225,7 @@ std::vector<OperationMemory> operation_memories(const ModelSpec& model, const La
     OperationMemory& m = memories[i];
     m.operation = &operations[i];
     size(m, layer, i, s);
+    if (!adapted.empty() && m.operation->kind == OpKind::gemm) size_adapter(m, s, adapted[i]);
     const OperationSpec* before = i > 0 ? &operations[i - 1] : nullptr;
     if (s.joins_projections() && before != nullptr && is_sibling(operations[i], *before)) {
       OperationMemory& first = memories[head];

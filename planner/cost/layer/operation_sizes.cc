@@ -43,6 +43,7 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.chunk_rows = job.loss_chunk_rows;
   s.dropout = job.dropout > 0;
   s.frozen = job.frozen_base;
+  s.names_adapters = job.frozen_base && has_adapters(model);
   s.precision = job.precision;
   s.recipe = job.fp8_recipe;
   s.saved_inputs = job.saved_linear_inputs;
@@ -148,7 +149,8 @@ void size_gemm(OperationMemory& m, const OperationSizes& s) {
   m.input_gradient = (whole && !op.routed_expert ? s.spread : rows_in) * k * s.bytes;
   // A frozen matrix needs nothing but itself to hand its gradient back; LoRA's adapters of queries
   // and values read what these read (Hu et al., arXiv:2106.09685, section 4.2).
-  const bool adapted = op.name.ends_with("q_proj") || op.name.ends_with("v_proj");
+  const bool adapted =
+      !s.names_adapters && (op.name.ends_with("q_proj") || op.name.ends_with("v_proj"));
   m.keeps_read[0] = !s.frozen;
   // The adapter reads its input through dropout: a copy and a mask.
   if (s.frozen && adapted) m.copies = s.tokens * k * (s.bytes + kMaskBytes);

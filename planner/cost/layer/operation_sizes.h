@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "planner/cost/layer/adapters.h"
 #include "planner/cost/layer/operation_memory.h"
 
 namespace shardwise {
@@ -38,7 +39,8 @@ struct OperationSizes {
   bool megatron = false;
   bool sequence_parallel = false;
   bool dropout = false;
-  bool frozen = false;          // only adapters of queries and values are trained
+  bool frozen = false;          // only adapters are trained …
+  bool names_adapters = false;  // … those that the model has; else of queries and values
   bool narrow = false;          // products in 8 bits (or 4)
   bool keeps_narrow = false;    // what a product keeps of its input is the 8-bit copy
   bool gathers_narrow = false;  // its matrix arrives in 8 bits
@@ -95,6 +97,8 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
 // What each kind of operation keeps and needs; what it reads is filled in by the caller.
 void size_norm(OperationMemory& m, const OperationSizes& s);
 void size_gemm(OperationMemory& m, const OperationSizes& s);
+/// Adds what an adapter beside the product of a sized `m`, or the 4 bits of its matrix, take.
+void size_adapter(OperationMemory& m, const OperationSizes& s, const AdaptedLinear& linear);
 void size_attention(OperationMemory& m, const OperationSizes& s);
 void size_activation(OperationMemory& m, const OperationSizes& s);
 void size_rope(OperationMemory& m, const OperationSpec& core, const OperationSizes& s);

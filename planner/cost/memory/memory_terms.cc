@@ -53,7 +53,8 @@ void add_states(StageTerms& terms, const StageStates& s, const StageContext& con
   terms.add(weights, kRunning, "scales of those casts x bytes of one", s.narrow_scales);
   terms.add(weights, kAlways, "frozen elements of a rank x bytes of a compute weight",
             s.frozen_weights);
-  terms.add(weights, kAlways, "experts that a router counts x bytes of a bias and a count",
+  terms.add(weights, kAlways,
+            "words of a router's buffers and of scales of 4-bit matrices x bytes of one",
             s.router_buffers);
   terms.add(main_weights, kAlways, "elements of a rank x bytes of a main weight", s.main_weights);
   terms.add(gradients, kAlways, "elements of a rank x bytes of a buffered gradient", s.gradients);

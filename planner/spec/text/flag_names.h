@@ -263,7 +263,15 @@ inline constexpr FlagName kFlagNames[] = {
     {"main-params-dtype", "--main-dtype"},
     {"attention-dropout", "--dropout"},
     {"hidden-dropout", "--dropout"},
-    {"lora", "--frozen-base"},
+    {"lora", "--lora-targets"},
+    {"peft", "--lora-targets"},
+    {"target-modules", "--lora-targets"},
+    {"lora-r", "--lora-rank"},
+    {"lora-dim", "--lora-rank"},
+    {"qlora", "--base-format"},
+    {"load-in-4bit", "--base-format nf4"},
+    {"bnb-4bit-quant-type", "--base-format"},
+    {"bnb-4bit-use-double-quant", "--base-format nf4_double"},
 
     // The job and its machine.
     {"model-name", "--model"},

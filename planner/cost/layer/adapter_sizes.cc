@@ -1,0 +1,25 @@
+#include "planner/cost/layer/operation_sizes.h"
+
+namespace shardwise {
+
+void size_adapter(OperationMemory& m, const OperationSizes& s, const AdaptedLinear& linear) {
+  const std::int64_t rows = m.operation->routed_expert ? s.routed : s.tokens;
+  const std::int64_t input = rows * m.weight_columns;
+  if (linear.packed) {
+    // The matrix is made wide for each product, forward and backward. Source:
+    // bitsandbytes@0.50.2:bitsandbytes/autograd/_functions.py, MatMul4Bit.
+    const std::int64_t matrix = m.weight_rows * m.weight_columns * m.weights * s.bytes;
+    m.forward_extra += matrix;
+    m.backward_extra += matrix;
+  }
+  if (linear.rank == 0) return;
+  // base(x) + lora_B(lora_A(dropout(x))) * scaling, operator by operator: the input after dropout
+  // and its mask are kept, and what lora_A makes. What lora_B makes, scaled, and the sum with what
+  // the frozen product made are there at once. Backward has the scaled gradient, and the gradient
+  // of x of either branch. Source: peft@v0.21.2:src/peft/tuners/lora/layer.py, Linear.forward.
+  m.copies += input * (s.bytes + kMaskBytes) + rows * linear.rank * s.bytes;
+  m.forward_extra += 2 * m.output;
+  m.backward_extra += m.output + input * s.bytes;
+}
+
+}  // namespace shardwise

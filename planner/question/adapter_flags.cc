@@ -1,0 +1,112 @@
+#include "planner/question/adapter_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "planner/cost/layer/adapters.h"
+#include "planner/cost/software/usual_kernels.h"
+#include "planner/question/flags.h"
+#include "planner/spec/text/number.h"
+#include "planner/spec/text/split.h"
+#include "planner/spec/text/utf8.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t kMostRank = 65'536;
+constexpr std::pair<const char*, BaseFormat> kFormats[] = {{"nf4", BaseFormat::nf4},
+                                                           {"nf4_double", BaseFormat::nf4_double}};
+
+std::string take(std::map<std::string, std::string>& texts, const char* field) {
+  const auto node = texts.extract(field);
+  return node.empty() ? std::string() : node.mapped();
+}
+
+/// bitsandbytes' matrices are modules of PyTorch's, and are not cut.
+bool takes_packed(const EngineProfile& engine, const JobSpec& job) {
+  return engine.gradient_buffer == GradientBuffer::copy_in &&
+         kernels_of(job, engine) != Kernels::planned;
+}
+
+}  // namespace
+
+AdapterTexts take_adapter_texts(std::map<std::string, std::string>& texts) {
+  AdapterTexts taken = {take(texts, "lora_targets"), take(texts, "lora_rank"),
+                        take(texts, "base_format")};
+  if (taken.targets.empty()) return taken;
+  std::string& frozen = texts["frozen_base"];
+  if (frozen.empty()) frozen = "true";
+  return taken;
+}
+
+void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics& problems) {
+  if (asked.targets.empty()) {
+    const char* alone = !asked.rank.empty() ? "--lora-rank" : "--base-format";
+    if (asked.rank.empty() && asked.base.empty()) return;
+    problems.push_back(wrong_flag(alone, "no adapters are trained", "name them: --lora-targets"));
+    return;
+  }
+  const std::size_t before = problems.size();
+  AdapterChoice choice;
+  choice.targets = split_at(asked.targets, ',');
+  if (!subject.job.frozen_base) {
+    problems.push_back(wrong_flag("--lora-targets", "adapters are trained on a frozen model",
+                                  "leave out --frozen-base=false"));
+  }
+  if (!asked.rank.empty()) {
+    const std::string problem = read_integer(asked.rank, 1, kMostRank, choice.rank);
+    if (!problem.empty()) problems.push_back(wrong_flag("--lora-rank", problem));
+  }
+  if (!asked.base.empty()) {
+    const auto* const format =
+        std::ranges::find_if(kFormats, [&](const auto& each) { return asked.base == each.first; });
+    if (format == std::end(kFormats)) {
+      problems.push_back(wrong_flag("--base-format",
+                                    fmt::format("'{}' is unknown", shown(asked.base)),
+                                    "use nf4 or nf4_double"));
+    } else if (!takes_packed(subject.engine, subject.job)) {
+      problems.push_back(wrong_flag(
+          "--base-format",
+          fmt::format("matrices in 4 bits are not modelled under {}", subject.engine.name),
+          "use --engine fsdp1, fsdp2 or deepspeed"));
+    } else {
+      choice.base = format->second;
+    }
+  }
+  if (problems.size() > before) return;
+  const std::vector<std::string> unknown = add_adapters(subject.model, choice);
+  if (!unknown.empty()) {
+    problems.push_back(wrong_flag(
+        "--lora-targets",
+        fmt::format("{} has no linear layer '{}'", subject.model.name, shown(unknown.front())),
+        fmt::format("it has {}; all-linear is all of them but the head",
+                    fmt::join(adapter_targets(subject.model), ", "))));
+    return;
+  }
+  const bool packed = choice.base != BaseFormat::as_computed;
+  subject.assumptions.push_back(
+      {"adapters",
+       fmt::format("adapters of rank {} (--lora-rank) with dropout before them, as PEFT adds them",
+                   choice.rank) +
+           (packed ? ", beside matrices of bitsandbytes" : ""),
+       "docs/memory.md, Adapters"});
+}
+
+std::map<std::string, std::string> adapter_texts(const ModelSpec& model) {
+  std::map<std::string, std::string> texts;
+  const std::optional<AdapterChoice> choice = adapters_of(model);
+  if (!choice) return texts;
+  texts["lora_targets"] = fmt::format("{}", fmt::join(choice->targets, ","));
+  texts["lora_rank"] = std::to_string(choice->rank);
+  for (const auto& [name, format] : kFormats) {
+    if (format == choice->base) texts["base_format"] = name;
+  }
+  return texts;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+
+#include "planner/question/subject.h"
+#include "planner/spec/text/diagnostic.h"
+
+namespace shardwise {
+
+/// What is asked of a model's adapters, in words for the help. They are no fields of a JobSpec: the
+/// model has them (planner/cost/layer/adapters.h).
+struct AdapterFlag {
+  const char* field;
+  const char* value;
+  const char* text;
+};
+inline constexpr std::array<AdapterFlag, 3> kAdapterFlags = {{
+    {"lora_targets", "NAME,…",
+     "Train LoRA adapters on these: PEFT's target_modules, or all-linear; the model is frozen"},
+    {"lora_rank", "N", "Rank of the adapters [8]"},
+    {"base_format", "KIND",
+     "The frozen matrices as bitsandbytes keeps them: nf4, or nf4_double, whose scales are 8 bits "
+     "(QLoRA) [16 bits]"},
+}};
+
+/// Texts of adapters, taken out of those of a job.
+struct AdapterTexts {
+  std::string targets;
+  std::string rank;
+  std::string base;
+};
+/// Takes them out of `texts` and, where there are any, freezes the rest of the model.
+AdapterTexts take_adapter_texts(std::map<std::string, std::string>& texts);
+
+/// Adds the adapters that are asked for to the model, and says what was taken for want of a flag.
+/// \pre subject.engine and subject.job are read
+void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics& problems);
+
+/// The texts of a model's adapters: with them add_asked_adapters() makes it of the same without.
+std::map<std::string, std::string> adapter_texts(const ModelSpec& model);
+
+}  // namespace shardwise
