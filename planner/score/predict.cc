@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "planner/cost/layer/adapters.h"
 #include "planner/estimate/estimate.h"
 #include "planner/estimate/loss_rows.h"
 #include "planner/legality/legality.h"
@@ -46,6 +47,29 @@ void choose_recompute(RowPrediction& p) {
   }
 }
 
+/// Adapters that a row names matrix by matrix, beside the model's.
+void add_named_adapters(const Row& row, const JobSpec& job, RowPrediction& p) {
+  const JsonValue* targets = row.flag("lora_targets");
+  const JsonValue* rank = row.flag("lora_rank");
+  constexpr std::int64_t kMostRank = 65'536;
+  const bool named = targets != nullptr && targets->kind == JsonValue::Kind::array &&
+                     rank != nullptr && rank->kind == JsonValue::Kind::integer &&
+                     rank->integer > 0 && rank->integer <= kMostRank;
+  if (!job.frozen_base || !named) return;
+  AdapterChoice choice;
+  for (const JsonValue& each : targets->elements) {
+    // "q" is short for "q_proj".
+    choice.targets.push_back(each.string.size() == 1 ? each.string + "_proj" : each.string);
+  }
+  choice.rank = rank->integer;
+  ModelSpec adapted = p.model;
+  if (add_adapters(adapted, choice).empty()) {
+    p.model = std::move(adapted);
+  } else {
+    p.notes.assume("the adapters' own memory and time are left out");
+  }
+}
+
 /// Says the row in the planner's terms; a refusal is in the notes.
 void understand(const Row& row, Machines& machines, RowPrediction& p) {
   const std::optional<TransformerConfig> config = transformer_of(row, p.notes);
@@ -66,6 +90,7 @@ void understand(const Row& row, Machines& machines, RowPrediction& p) {
   p.model = *std::move(model);
   p.engine = engine->profile;
   p.variants = job->variants;
+  add_named_adapters(row, p.variants.front().job, p);
   for (RowVariant& variant : p.variants) {
     variant.job.loss_chunk_rows = usual_loss_chunk_rows(p.cluster->gpu);
     if (std::string reason = refused_layout(p, variant); !reason.empty()) {

@@ -23,7 +23,11 @@ bool adapters_of(const Row& row, JobSpec& job, Notes& notes) {
   }
   if (!says_any(row.task, "lora", "adapter") && !says(step, "lora")) return true;
   job.frozen_base = true;
-  notes.assume("the adapters' own memory and time are left out");
+  const JsonValue* targets = row.flag("lora_targets");
+  const bool named = targets != nullptr && targets->kind == JsonValue::Kind::array;
+  if (!named || row.flag("lora_rank") == nullptr) {
+    notes.assume("the adapters' own memory and time are left out");
+  }
   return true;
 }
 
