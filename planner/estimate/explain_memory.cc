@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "planner/cost/memory/memory_terms.h"
+#include "planner/cost/memory/stage_residents.h"
 #include "planner/cost/memory/state_bytes.h"
 #include "planner/estimate/explain.h"
 #include "planner/spec/text/format.h"
@@ -138,9 +142,7 @@ class MemoryExplainer {
   void slack() {
     const RuntimeMemory& r = m_.rules.runtime;
     if (ledger_[allocator_slack] == 0) return;
-    const bool whole = r.slack_whole_share > 0 &&
-                       (m_.layout.zero_stage == 0 || m_.layout.dp_shard * m_.layout.cp == 1);
-    if (whole) {
+    if (has_slack_of_whole(parts_, m_.layout, m_.rules)) {
       line(name_of(allocator_slack), "share x allocated, in segments of 2 MiB",
            fmt::format("{} x {} = {}", r.slack_whole_share,
                        format_count(ledger_.allocated().value()),

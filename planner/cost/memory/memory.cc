@@ -79,8 +79,10 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
   rules.step_block = kernels_of(job, engine) == Kernels::planned;
   rules.sequence_length = job.sequence_length;
   rules.per_token_loss = job.calculate_per_token_loss;
-  rules.casts_weights = rules.parameter_bytes != rules.weight_bytes;
-  rules.main_bytes = rules.casts_weights ? rules.parameter_bytes : 0;
+  const bool casts = rules.parameter_bytes != rules.weight_bytes;
+  rules.main_bytes = casts ? rules.parameter_bytes : 0;
+  // Frozen weights are kept as they are computed with.
+  rules.casts_weights = casts && !job.frozen_base;
   set_narrow(rules, job);
   const int moment = bytes_of(job.moment_dtype);
   rules.moment_bytes = job.optimizer == Optimizer::adamw          ? 2 * moment
@@ -123,7 +125,7 @@ StageMemory stage_memory(const StageParts& parts, const StageContext& context) {
       if (term.in(static_cast<MemoryPhase>(p))) ledger[term.category] += term.amount.bytes();
     }
     ledger[allocator_slack] = allocator_slack_bytes(ledger.allocated().value(), states_of(ledger),
-                                                    *context.layout, *context.rules);
+                                                    parts, *context.layout, *context.rules);
   }
   return memory;
 }

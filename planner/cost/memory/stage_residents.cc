@@ -60,16 +60,21 @@ Amount communicators(const Layout& layout, const MemoryRules& rules) {
   return {groups, rules.runtime.communicator};
 }
 
+bool has_slack_of_whole(const StageParts& parts, const Layout& layout, const MemoryRules& rules) {
+  const bool whole = layout.zero_stage == 0 || layout.dp_shard * layout.cp == 1;
+  const bool frozen = parts.frozen > parts.dense + parts.routed;
+  return rules.runtime.slack_whole_share > 0 && (whole || frozen);
+}
+
 std::int64_t allocator_slack_bytes(std::int64_t allocated_bytes, std::int64_t state_bytes,
-                                   const Layout& layout, const MemoryRules& rules) {
+                                   const StageParts& parts, const Layout& layout,
+                                   const MemoryRules& rules) {
   if (rules.engine->allocator != AllocatorKind::caching) return 0;
   const RuntimeMemory& runtime = rules.runtime;
   const auto allocated = static_cast<double>(allocated_bytes);
-  const bool whole = layout.zero_stage == 0 || layout.dp_shard * layout.cp == 1;
   double slack = static_cast<double>(runtime.slack_bytes) + runtime.slack_share * allocated +
                  runtime.slack_states_share * static_cast<double>(state_bytes);
-  // Where nothing is gathered and reduced, all sizes are there in the first step.
-  if (whole && runtime.slack_whole_share > 0) slack = runtime.slack_whole_share * allocated;
+  if (has_slack_of_whole(parts, layout, rules)) slack = runtime.slack_whole_share * allocated;
   const double least = runtime.slack_least_share * allocated;
   double most = std::max(least, runtime.slack_most_share * allocated);
   if (runtime.slack_most_bytes > 0) {

@@ -33,9 +33,14 @@ Amount step_block_of(const Layout& layout, std::int64_t num_microbatches, const 
 /// A communicator for each axis with more than one rank.
 Amount communicators(const Layout& layout, const MemoryRules& rules);
 
+/// Whether slack is RuntimeMemory::slack_whole_share of what is allocated: no gradients of whole
+/// units come and go, as no rank shares them or hardly anything is trained.
+bool has_slack_of_whole(const StageParts& parts, const Layout& layout, const MemoryRules& rules);
+
 /// What the caching allocator reserves and does not hand out. Source: as above.
 std::int64_t allocator_slack_bytes(std::int64_t allocated, std::int64_t states,
-                                   const Layout& layout, const MemoryRules& rules);
+                                   const StageParts& parts, const Layout& layout,
+                                   const MemoryRules& rules);
 
 /// Part of it that is in pieces too small to be freed: 2 % of what is allocated at most.
 std::int64_t fragment_bytes(std::int64_t allocated, const MemoryRules& rules);

@@ -98,7 +98,7 @@ StagePeaks peaks_of(const Phase& passes, const Phase& step, const StateTotals& s
   const MemoryRules& rules = *context.rules;
   const auto reserved_in = [&](const Phase& phase) {
     return phase.allocated + allocator_slack_bytes(phase.allocated,
-                                                   states.resting + phase.gradients,
+                                                   states.resting + phase.gradients, parts,
                                                    *context.layout, rules);
   };
   std::int64_t reserved = reserved_in(passes);

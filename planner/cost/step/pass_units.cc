@@ -139,8 +139,9 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
       unit.reshard =
           move_seconds(context, 2 * time.weight_bytes * dense / layout.reshard_after_forward);
     }
-    const bool casts =
-        time.engine->main_weights == MainWeights::parameter && time.weight_bytes < kMainWeightBytes;
+    // Frozen weights are kept as they are computed with (MemoryRules::casts_weights).
+    const bool casts = time.engine->main_weights == MainWeights::parameter &&
+                       time.weight_bytes < kMainWeightBytes && of.frozen <= of.dense + of.routed;
     // Copies are around collectives of the inner axis.
     if (inner) {
       unit.copy_out = move_seconds(context, time.gather_copy_bytes * unit.elements);
