@@ -32,6 +32,7 @@ class Explainer {
     tensor_context_expert();
     pipeline();
     data_parallel();
+    explain_exposed(report_, p_);
     rest();
     for (Explanation& each : rate_explanations(report_, p_.cluster, p_.job)) {
       report_.explanations.push_back(std::move(each));

@@ -40,7 +40,8 @@ struct PricedMemory {
 
 /// For the worst stage at its fullest: a line for every category that is not zero (the summands it
 /// was added up from, their factors, their source), one for what each operation of each kind of
-/// layer keeps, one for the sum and one for the upper bound. \pre report.verdict is filled
+/// layer keeps, one for the sum and one for the upper bound; and what comes on top of the states in
+/// every phase, most first. \pre report.verdict is filled
 void explain_memory(StepReport& report, const PricedMemory& memory);
 
 /// Everything a step was priced from.
@@ -56,6 +57,10 @@ struct PricedStep {
   const LeafContext& context;
   const StepDetail& detail;
 };
+
+/// For every collective of the step, why it is waited for or behind what it hides: "exposed.tp",
+/// "exposed.dp.gather_forward" … \pre report.time is filled
+void explain_exposed(StepReport& report, const PricedStep& step);
 
 /// How many of report.gemms were measured, and how the longest of them was priced. \pre
 /// report.gemms is filled

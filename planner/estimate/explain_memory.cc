@@ -77,6 +77,7 @@ class MemoryExplainer {
     total();
     upper_bound();
     layers();
+    above_states();
   }
 
  private:
@@ -200,6 +201,71 @@ class MemoryExplainer {
            fmt::format("a micro-batch, {} such layer{}: {}", count, count == 1 ? "" : "s",
                        sum.formula()),
            sum.values(), kActivations);
+    }
+  }
+
+  /// What is there besides the states, phase by phase: why a job is above what sharding promises.
+  void above_states() {
+    for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+      const Ledger& ledger = report_.stages[stage_].phases[p];
+      Sum all;
+      std::vector<std::pair<std::int64_t, std::size_t>> above;
+      std::int64_t states = 0;
+      for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+        if (is_state(static_cast<MemoryCategory>(c))) {
+          states += ledger.bytes[c];
+        } else if (ledger.bytes[c] > 0) {
+          above.emplace_back(-ledger.bytes[c], c);
+        }
+      }
+      std::ranges::sort(above);
+      all.add("states", {1, states});
+      for (const auto& [bytes, c] : above) {
+        all.add(fmt::format("{} ({})", kMemoryCategoryNames[c],
+                            reason_of(static_cast<MemoryCategory>(c))),
+                {1, -bytes});
+      }
+      report_.explanations.push_back({fmt::format("{}.above_states", kMemoryPhaseNames[p]),
+                                      all.formula(), all.values(), "docs/memory.md"});
+    }
+  }
+
+  static bool is_state(MemoryCategory category) {
+    return category == weights || category == main_weights || category == gradients ||
+           category == optimizer_moments;
+  }
+
+  const char* reason_of(MemoryCategory category) const {
+    switch (category) {
+      case gathered_weights:
+        return "whole weights of the units in use";
+      case gradient_staging:
+        return "gradients that are whole until they are reduced";
+      case main_gradients:
+        return "gradients cast for the optimizer";
+      case activations:
+        return m_.layout.recompute == Recompute::full ? "inputs of the layers, kept to backward"
+                                                      : "kept to backward";
+      case activations_in_flight:
+        return "of the micro-batches that wait in the pipeline";
+      case working:
+        return "what the running operation reads and makes";
+      case logits_and_loss:
+        return "tokens x vocabulary";
+      case recompute_scratch:
+        return "a layer computed again";
+      case optimizer_scratch:
+        return "temporaries of the step";
+      case library_workspace:
+        return "of matrix products";
+      case communicator:
+        return "NCCL's buffers, outside PyTorch";
+      case runtime_context:
+        return "CUDA's own, outside PyTorch";
+      case allocator_slack:
+        return "cached, given back when memory runs out";
+      default:
+        return "states";
     }
   }
 
