@@ -57,6 +57,35 @@ std::vector<std::int64_t> odd_ranks(const std::vector<std::int64_t>& ranks,
   return majority || counts.size() > 1 ? odd : std::vector<std::int64_t>();
 }
 
+std::uint64_t name_of(const std::vector<std::int64_t>& ranks) {
+  std::uint64_t name = ranks.size();
+  for (const std::int64_t rank : ranks) name = mixed(name, static_cast<std::uint64_t>(rank));
+  return name;
+}
+
+/// "model.norm.weight", "exp_avg of model.norm.weight".
+std::string text_of(Kept kept, const UnitTensor& tensor) {
+  switch (kept) {
+    case Kept::weights:
+      return tensor.name;
+    case Kept::main_weights:
+      return "the main weights of " + tensor.name;
+    case Kept::remainders:
+      return "the remainders of the main weights of " + tensor.name;
+    case Kept::exp_avg:
+      return "exp_avg of " + tensor.name;
+    case Kept::exp_avg_sq:
+      return "exp_avg_sq of " + tensor.name;
+  }
+  return tensor.name;
+}
+
+bool has_copy(const StateUnits& units) {
+  return std::ranges::any_of(units.units, [](const StateUnit& unit) {
+    return std::ranges::any_of(unit.tensors, &UnitTensor::copy);
+  });
+}
+
 }  // namespace
 
 void WeightHash::add(std::span<const std::byte> bytes) {
@@ -83,149 +112,217 @@ ReplicaCheck::ReplicaCheck(Trainer& trainer, const Layout& layout, World& world,
       device_(device),
       arena_(arena),
       abort_(abort),
-      rank_(world.rank()),
+      rank_(static_cast<std::size_t>(world.rank())),
       gathers_later_(gathers_later(trainer.program(1))) {
-  std::vector<DataParallelPlace> places;
   for (int rank = 0; rank < world.size(); ++rank) {
-    places.push_back(place_of(layout, rank));
+    places_.push_back({stage_of(layout, rank), place_of(layout, rank)});
   }
-  const Placement kept = trainer.state().placement().parameters;
-  std::map<std::pair<std::int32_t, int>, std::vector<std::int64_t>> sets;  // by stage and shard
-  for (int rank = 0; rank < world.size(); ++rank) {
-    const DataParallelPlace& place = places[static_cast<std::size_t>(rank)];
-    const int shard = kept == Placement::replicate ? 0 : place.shard_rank;
-    sets[{stage_of(layout, rank), shard}].push_back(rank);
-  }
-  for (auto& set : sets) {
-    if (std::ranges::find(set.second, std::int64_t{rank_}) != set.second.end()) {
-      own_set_ = set.second;
-    }
-    sets_.push_back(std::move(set.second));
-  }
-  if (replicas() == 1) return;
-  find_parts(places);
-  stream_ = device.stream(StreamPriority::normal);
+  find_parts(layout);
+  if (!parts_.empty()) stream_ = device.stream(StreamPriority::normal);
 }
 
 ReplicaCheck::~ReplicaCheck() = default;
 
-void ReplicaCheck::find_parts(const std::vector<DataParallelPlace>& places) {
+void ReplicaCheck::find_parts(const Layout& layout) {
   const RankState& state = trainer_.state();
-  const Placement optimizer = state.placement().optimizer;
-  for (std::size_t u = 0; u < state.units().units.size(); ++u) {
-    const StateUnit& unit = state.units().units[u];
-    const ShardRange kept = state.keeps(u);
-    const ShardRange updated = held_of(unit, optimizer, state.place());
-    std::set<std::int64_t> cuts;
-    if (gathers_later_) {
-      for (const std::int64_t rank : own_set_) {
-        const ShardRange theirs = held_of(unit, optimizer, places[static_cast<std::size_t>(rank)]);
-        cuts.insert({theirs.begin, theirs.begin + theirs.count});
-      }
-    }
-    for (const UnitTensor& tensor : unit.tensors) {
-      std::int64_t begin = std::max(tensor.begin, kept.begin);
-      const std::int64_t end = std::min(tensor.begin + tensor.elements, kept.begin + kept.count);
-      while (begin < end) {
-        const auto cut = cuts.upper_bound(begin);
-        const std::int64_t next = cut == cuts.end() ? end : std::min(end, *cut);
-        const bool own = begin >= updated.begin && begin < updated.begin + updated.count;
-        parts_.push_back({u, &tensor, begin, next - begin, gathers_later_ && own});
-        begin = next;
-      }
+  const std::int32_t stage = places_[rank_].stage;
+  const auto last = static_cast<std::int32_t>(layout.pp - 1);
+  const UnitTensor* table = nullptr;
+  if (last > 0 && (stage == 0 || stage == last)) {
+    other_ = state_units(trainer_.context(), last - stage);
+    if (has_copy(stage == last ? state.units() : other_)) {
+      table = &state.units().tensor(state.units().table());
     }
   }
+  std::vector<Kept> kinds = {Kept::weights};
+  if (state.types().main_weights) {
+    kinds.push_back(state.types().remainders ? Kept::remainders : Kept::main_weights);
+  }
+  kinds.insert(kinds.end(), {Kept::exp_avg, Kept::exp_avg_sq});
+  for (std::size_t u = 0; u < state.units().units.size(); ++u) {
+    for (const UnitTensor& tensor : state.units().units[u].tensors) {
+      for (const Kept kept : kinds) add_parts(kept, u, tensor, &tensor == table);
+    }
+  }
+}
+
+/// By rank: which elements of a tensor it keeps by this placement, none where count is not above 0.
+std::vector<ShardRange> ReplicaCheck::ranges(Placement placement, std::size_t unit,
+                                             const UnitTensor& tensor, bool on_two_stages) const {
+  const StateUnit& own = trainer_.state().units().units[unit];
+  std::vector<ShardRange> found;
+  for (const Place& each : places_) {
+    const bool here = each.stage == places_[rank_].stage;
+    const bool there =
+        on_two_stages && each.stage == trainer_.context().layout().pp - 1 - places_[rank_].stage;
+    if (!here && !there) {
+      found.emplace_back();
+      continue;
+    }
+    const StateUnit& its_unit = here ? own : other_.units[other_.table().unit];
+    const std::int64_t at = here ? tensor.begin : other_.tensor(other_.table()).begin;
+    const ShardRange held = held_of(its_unit, placement, each.place);
+    const std::int64_t begin = std::max<std::int64_t>(0, held.begin - at);
+    const std::int64_t end = std::min(tensor.elements, held.begin + held.count - at);
+    found.push_back({begin, std::max<std::int64_t>(0, end - begin)});
+  }
+  return found;
+}
+
+/// Where other ranks keep what this one does of a tensor.
+void ReplicaCheck::add_parts(Kept kept, std::size_t unit, const UnitTensor& tensor,
+                             bool on_two_stages) {
+  const StatePlacement& placement = trainer_.state().placement();
+  const auto ends = [](const ShardRange& range) { return range.begin + range.count; };
+  const auto of = [&](Placement each) { return ranges(each, unit, tensor, on_two_stages); };
+  const bool weights = kept == Kept::weights;
+  const std::vector<ShardRange> keepers = of(weights ? placement.parameters : placement.optimizer);
+  std::vector<ShardRange> updaters;
+  if (weights && gathers_later_) updaters = of(placement.optimizer);
+  std::set<std::int64_t> cuts;
+  const auto cut = [&](const ShardRange& range) {
+    if (range.count > 0) cuts.insert({range.begin, ends(range)});
+  };
+  std::ranges::for_each(keepers, cut);
+  std::ranges::for_each(updaters, cut);
+  const ShardRange& own = keepers[rank_];
+  for (std::int64_t begin = own.begin; begin < ends(own);) {
+    const std::int64_t end = std::min(ends(own), *cuts.upper_bound(begin));
+    const auto has = [&](const ShardRange& range) {
+      return range.begin <= begin && end <= ends(range);
+    };
+    std::vector<std::int64_t> ranks;
+    for (std::size_t r = 0; r < keepers.size(); ++r) {
+      if (has(keepers[r])) ranks.push_back(static_cast<std::int64_t>(r));
+    }
+    if (ranks.size() > 1) {
+      Copies& copies = copies_[name_of(ranks)];
+      copies.parts.push_back(parts_.size());
+      copies.ranks = std::move(ranks);
+      const bool early = !updaters.empty() && has(updaters[rank_]);
+      parts_.push_back({kept, unit, &tensor, begin, end - begin, early});
+    }
+    begin = end;
+  }
+}
+
+std::pair<const std::byte*, std::size_t> ReplicaCheck::bytes_of(const Part& part) const {
+  const RankState& state = trainer_.state();
+  const RankState::View view = state.view(arena_, 0, part.unit);
+  const std::int64_t in_unit = part.tensor->begin + part.begin;
+  const auto count = static_cast<std::size_t>(part.count);
+  const auto of = [&](const TensorView& all, std::int64_t first) {
+    const TensorView some = all.part(static_cast<std::size_t>(in_unit - first), count);
+    return std::pair<const std::byte*, std::size_t>(some.data, some.bytes());
+  };
+  switch (part.kept) {
+    case Kept::weights:
+      return of(view.weights, state.keeps(part.unit).begin);
+    case Kept::main_weights:
+      return of(view.main, view.held.begin);
+    case Kept::exp_avg:
+      return of(view.exp_avg, view.held.begin);
+    case Kept::exp_avg_sq:
+      return of(view.exp_avg_sq, view.held.begin);
+    case Kept::remainders:
+      break;
+  }
+  const auto remainders =
+      view.remainders.subspan(static_cast<std::size_t>(in_unit - view.held.begin), count);
+  return {reinterpret_cast<const std::byte*>(remainders.data()), remainders.size_bytes()};
 }
 
 void ReplicaCheck::hash_parts(bool early) {
   block_.resize(kBlockBytes);
   for (Part& part : parts_) {
     if (part.early != early) continue;
-    const RankState::View view = trainer_.state().view(arena_, 0, part.unit);
-    const std::int64_t first = part.begin - trainer_.state().keeps(part.unit).begin;
-    const TensorView weights =
-        view.weights.part(static_cast<std::size_t>(first), static_cast<std::size_t>(part.count));
+    const auto [begin, size] = bytes_of(part);
     WeightHash hash;
-    for (std::size_t at = 0; at < weights.bytes(); at += kBlockBytes) {
-      const auto bytes = std::span(block_).first(std::min(kBlockBytes, weights.bytes() - at));
-      device_.download(bytes, weights.data + at, *stream_);
+    for (std::size_t at = 0; at < size; at += kBlockBytes) {
+      const auto bytes = std::span(block_).first(std::min(kBlockBytes, size - at));
+      device_.download(bytes, begin + at, *stream_);
       hash.add(bytes);
     }
     part.hash = hash.value();
   }
 }
 
-void ReplicaCheck::after_step(std::int64_t done, bool due) {
-  if (replicas() == 1) return;
-  if (begun_ >= 0) {
-    hash_parts(false);
-    compare();
-    begun_ = -1;
-  }
-  if (!due) return;
-  begun_ = done;
-  if (gathers_later_) return hash_parts(true);
+void ReplicaCheck::before_step() { hash_parts(true); }
+
+void ReplicaCheck::after_step(std::int64_t done) {
   hash_parts(false);
-  compare();
-  begun_ = -1;
-}
-
-void ReplicaCheck::compare() {
-  std::uint64_t own = 0;
-  std::string hashes;
-  for (const Part& part : parts_) {
-    own = mixed(own, part.hash);
-    hashes.append(reinterpret_cast<const char*>(&part.hash), sizeof(part.hash));
-  }
-  ControlGroup& everyone = trainer_.everyone();
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(everyone.size()));
-  everyone.all_gather_bytes(std::as_bytes(std::span(&own, 1)),
-                            std::as_writable_bytes(std::span(all)));
-  const auto alike = [&](const std::vector<std::int64_t>& set) {
-    return std::ranges::all_of(set, [&](std::int64_t rank) {
-      return all[static_cast<std::size_t>(rank)] == all[static_cast<std::size_t>(set.front())];
-    });
+  // Of each set of ranks its name and one hash of all they keep.
+  std::string own;
+  const auto append = [&own](std::uint64_t number) {
+    own.append(reinterpret_cast<const char*>(&number), sizeof(number));
   };
-  if (std::ranges::all_of(sets_, alike)) return;
-  const std::vector<std::string> texts = all_gather_texts(everyone, hashes);
-  if (!alike(own_set_)) fail(texts);
+  for (const auto& [name, copies] : copies_) {
+    std::uint64_t hash = 0;
+    for (const std::size_t part : copies.parts) hash = mixed(hash, parts_[part].hash);
+    append(name);
+    append(hash);
+  }
+  std::map<std::uint64_t, std::uint64_t> hashes;
+  for (const std::string& text : all_gather_texts(trainer_.everyone(), own)) {
+    std::array<std::uint64_t, 2> each{};
+    for (std::size_t at = 0; at + sizeof(each) <= text.size(); at += sizeof(each)) {
+      std::memcpy(each.data(), text.data() + at, sizeof(each));
+      if (hashes.emplace(each[0], each[1]).first->second != each[1]) fail(each[0], done);
+    }
+  }
 }
 
-/// Ends the run. Every replica says the same, whichever is heard.
-void ReplicaCheck::fail(const std::vector<std::string>& hashes) {
+/// Ends the run. All ranks call for the same set of ranks; those in it say the same.
+void ReplicaCheck::fail(std::uint64_t name, std::int64_t done) {
+  const auto found = copies_.find(name);
+  std::string hashes;
+  if (found != copies_.end()) {
+    for (const std::size_t part : found->second.parts) {
+      hashes.append(reinterpret_cast<const char*>(&parts_[part].hash), sizeof(std::uint64_t));
+    }
+  }
+  const std::vector<std::string> all = all_gather_texts(trainer_.everyone(), hashes);
+  if (found == copies_.end()) {
+    // Until one of them has ended the run.
+    all_gather_texts(trainer_.everyone(), "");
+    return;
+  }
+  const auto& [ranks, parts] = found->second;
   std::vector<std::int64_t> odd;
-  const UnitTensor* first = nullptr;
+  std::string first;
   std::set<std::string> others;
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    std::vector<std::uint64_t> theirs(own_set_.size());
-    for (std::size_t r = 0; r < own_set_.size(); ++r) {
-      const std::string& text = hashes[static_cast<std::size_t>(own_set_[r])];
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    std::vector<std::uint64_t> theirs(ranks.size());
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const std::string& text = all[static_cast<std::size_t>(ranks[r])];
+      if (text.size() != hashes.size()) continue;  // of a rank that does not do as it should
       std::memcpy(&theirs[r], text.data() + p * sizeof(std::uint64_t), sizeof(std::uint64_t));
     }
-    const std::vector<std::int64_t> found = odd_ranks(own_set_, theirs);
-    if (found.empty()) continue;
-    if (first == nullptr) {
-      first = parts_[p].tensor;
-      odd = found;
-    } else if (parts_[p].tensor != first) {
-      others.insert(parts_[p].tensor->name);
+    const std::vector<std::int64_t> differ = odd_ranks(ranks, theirs);
+    if (differ.empty()) continue;
+    const Part& part = parts_[parts[p]];
+    const std::string what = text_of(part.kept, *part.tensor);
+    if (first.empty()) {
+      first = what;
+      odd = differ;
+    } else if (what != first) {
+      others.insert(what);
     }
   }
   const std::string more = others.empty() ? ""
                                           : fmt::format(" (and {} tensor{} more)", others.size(),
                                                         others.size() == 1 ? "" : "s");
   std::vector<std::int64_t> rest;
-  std::ranges::set_difference(own_set_, odd, std::back_inserter(rest));
+  std::ranges::set_difference(ranks, odd, std::back_inserter(rest));
   const bool one = odd.size() == 1;
   const std::string whom =
       rest.empty() ? "one another"
                    : fmt::format("{} of {}", rest.size() == 1 ? "that" : "those", ranks_text(rest));
   abort_.raise(fmt::format(
       "{}: {} of {} {} from {} after step {}{}{}: memory, a device or a link altered {}; resume "
-      "from "
-      "the last checkpoint",
-      ranks_text(odd), one ? "the copy" : "the copies", first->name, one ? "differs" : "differ",
-      whom, begun_, more, rest.empty() ? ", and none is in the majority" : "",
+      "from the last checkpoint",
+      ranks_text(odd), one ? "the copy" : "the copies", first, one ? "differs" : "differ", whom,
+      done, more, rest.empty() ? ", and none is in the majority" : "",
       rest.empty() ? "one of them"
       : one        ? "it"
                    : "them"));

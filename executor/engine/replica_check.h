@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/comm/abort.h"
@@ -31,13 +31,17 @@ class WeightHash {
   std::array<std::uint64_t, kGranule / sizeof(std::uint64_t)> lanes_{1, 2, 3, 4};
 };
 
-/// Compares the weights that several ranks keep: what they compute from the same gradients is the
-/// same to the bit, so what differs was altered by memory, a device or a link.
+/// What a rank keeps of a tensor from one step to the next.
+enum class Kept : std::uint8_t { weights, main_weights, remainders, exp_avg, exp_avg_sq };
+
+/// Compares what several ranks keep, weights and optimizer states: what they compute from the same
+/// gradients is the same to the bit, so what differs was altered by memory, a device or a link.
 ///
-/// Ranks are replicas of one another where they keep the same elements of every unit. Where the
-/// optimizer updates a part of them on each rank, and the next step gathers it (overlapped gathers
-/// of ZeRO-1 and 2, HFSDP), the others have it when that step has ended: the ranks that updated it
-/// take its hash one step before them.
+/// Each element is compared among all ranks that keep it: weights by the placement of parameters,
+/// main weights and moments by that of the optimizer's state, and the table of embedding and head
+/// also between the stages that both have it. Where the optimizer updates a part of the weights on
+/// each rank, and the next step gathers it (overlapped gathers of ZeRO-1 and 2, HFSDP), the weights
+/// that a step used are compared after it: the ranks that updated them take their hash before it.
 class ReplicaCheck {
  public:
   /// Of a trainer that outlives this. All ranks make one, and all make the same calls.
@@ -47,40 +51,53 @@ class ReplicaCheck {
   ReplicaCheck(const ReplicaCheck&) = delete;
   ReplicaCheck& operator=(const ReplicaCheck&) = delete;
 
-  /// Ranks that keep the same weights as this one, itself included. 1: there is nothing to compare.
-  std::int64_t replicas() const { return std::ssize(own_set_); }
-  /// After each step, `done` of which have been trained; `due` begins a comparison. \throws Aborted
-  /// after the run was ended with the ranks and the tensor that differ
-  void after_step(std::int64_t done, bool due);
+  /// Before a step that after_step() follows.
+  void before_step();
+  /// Compares. \param done  steps that have been trained \throws Aborted after the run was ended
+  /// with the ranks and the tensor that differ
+  void after_step(std::int64_t done);
 
  private:
-  /// Neighbouring elements of a tensor that this rank keeps, all of which the same ranks update.
+  /// Ranks that keep the same elements, this one among them, and what it has of them.
+  struct Copies {
+    std::vector<std::int64_t> ranks;
+    std::vector<std::size_t> parts;
+  };
+  /// Neighbouring elements of a tensor.
   struct Part {
+    Kept kept = Kept::weights;
     std::size_t unit = 0;
     const UnitTensor* tensor = nullptr;
-    std::int64_t begin = 0;  // in the unit
+    std::int64_t begin = 0;  // in the tensor
     std::int64_t count = 0;
     bool early = false;  // this rank has it a step before others
     std::uint64_t hash = 0;
   };
+  struct Place {
+    std::int32_t stage = 0;
+    DataParallelPlace place;
+  };
 
-  void find_parts(const std::vector<DataParallelPlace>& places);
+  void find_parts(const Layout& layout);
+  void add_parts(Kept kept, std::size_t unit, const UnitTensor& tensor, bool on_two_stages);
+  std::vector<ShardRange> ranges(Placement placement, std::size_t unit, const UnitTensor& tensor,
+                                 bool on_two_stages) const;
+  std::pair<const std::byte*, std::size_t> bytes_of(const Part& part) const;
   void hash_parts(bool early);
-  void compare();
-  void fail(const std::vector<std::string>& hashes);
+  void fail(std::uint64_t name, std::int64_t done);
 
   Trainer& trainer_;
   Device& device_;
   const Arena& arena_;
   AbortSignal& abort_;
-  int rank_;
+  std::size_t rank_;
   bool gathers_later_ = false;
-  std::vector<std::vector<std::int64_t>> sets_;  // of replicas; every rank is in one
-  std::vector<std::int64_t> own_set_;
+  std::vector<Place> places_;  // by rank
+  StateUnits other_;           // of the other stage that has the table
   std::vector<Part> parts_;
+  std::map<std::uint64_t, Copies> copies_;  // by the hash of their ranks
   std::unique_ptr<DeviceStream> stream_;
   std::vector<std::byte> block_;
-  std::int64_t begun_ = -1;  // steps trained when the comparison under way began
 };
 
 }  // namespace shardwise::exec

@@ -95,22 +95,22 @@ void train_steps(const Run& run, Trainer& trainer, World& world, Device& device,
                          manifest_of(run.plan, options, run.input.identity, run.folder.run()),
                          world, abort);
   }
-  const auto due = [&](std::int64_t done) {
-    return done == steps || (options.checkpoint_every > 0 && done % options.checkpoint_every == 0);
-  };
   std::optional<ReplicaCheck> replicas;
   if (options.compare_replicas > 0) {
     replicas.emplace(trainer, layout, world, device, arena, abort);
   }
   while (trainer.next_step() < steps) {
+    const std::int64_t done = trainer.next_step() + 1;
+    const bool last = done == steps;
+    const std::int64_t every = options.checkpoint_every;
+    const bool saves = checkpointer && (last || (every > 0 && done % every == 0));
+    const bool compares = replicas && (saves || last || done % options.compare_replicas == 0);
+    if (compares) replicas->before_step();
     phase.begin_step(trainer.next_step());
     const StepResult result = trainer.step(run.input.data);
-    const std::int64_t done = trainer.next_step();
-    const bool saves = checkpointer && due(done);
-    if (replicas) {
-      const bool due_now = saves || done == steps || done % options.compare_replicas == 0;
-      if (due_now) phase.begin(Phase::comparing_replicas);
-      replicas->after_step(done, due_now);
+    if (compares) {
+      phase.begin(Phase::comparing_replicas);
+      replicas->after_step(done);
     }
     double held_s = 0;
     if (saves) {

@@ -153,7 +153,8 @@ void add_numbers(CLI::App& app, RunOptions& options) {
            "Memory that reading data and tokenizer may take [a quarter of the machine]")
       ->type_name("SIZE");
   add_integer(app, "--compare-replicas", options.compare_replicas, 0, kMostSteps,
-              "Compare the weights of replicas every N steps; 0: never [100]");
+              "Compare weights and optimizer states that ranks have in copies, every N steps; "
+              "0: never [100]");
   const auto rate = [&app](const char* flag, double& value, const char* text) {
     add_number(app, flag, value, 0, 1e3, text)->type_name("X");
   };

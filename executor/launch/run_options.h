@@ -37,7 +37,7 @@ struct RunOptions {
   bool replace_checkpoints = false;   // those in checkpoint_dir that the run would be refused for
   bool resume_on_other_data = false;  // where tokens, sequences or their order are others
   bool seed_given = false;
-  std::int64_t compare_replicas = 100;  // steps between comparisons of replicas' weights; 0: none
+  std::int64_t compare_replicas = 100;  // steps between comparisons of copies; 0: none
   int ranks = 0;                        // of this host, without a launcher; 0: as the plan has
   RanksAs ranks_as = RanksAs::usual;
   double timeout_s = 600;  // that a rank waits for another

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <array>
+#include <atomic>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "executor/comm/thread_world.h"
 #include "executor/device/cpu/cpu_device.h"
@@ -14,32 +18,53 @@ namespace shardwise::exec::test {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// A bit of a rank's weights that is flipped after a step.
+/// The lowest bit of a number that a rank keeps, which is flipped after a step.
 struct Flip {
   int rank = 0;
   std::int64_t step = 0;     // trained before it
   std::string tensor;        // a rank that keeps none of it flips nothing
   std::int64_t element = 0;  // of the tensor
+  Kept kept = Kept::weights;
 };
 
-void flip(const Flip& planted, const Trainer& trainer, const Arena& arena) {
+std::byte* begin_of(Kept kept, const RankState::View& view) {
+  if (kept == Kept::weights) return view.weights.data;
+  if (kept == Kept::main_weights) return view.main.data;
+  if (kept == Kept::exp_avg) return view.exp_avg.data;
+  if (kept == Kept::exp_avg_sq) return view.exp_avg_sq.data;
+  return reinterpret_cast<std::byte*>(view.remainders.data());
+}
+
+std::int64_t bytes_each(Kept kept, const RankState& state) {
+  if (kept == Kept::weights) return bytes_of(state.types().weights);
+  return kept == Kept::remainders ? 2 : 4;
+}
+
+/// \returns whether the rank keeps it
+bool flip(const Flip& planted, const Trainer& trainer, const Arena& arena) {
   const RankState& state = trainer.state();
+  bool flipped = false;
   for (std::size_t u = 0; u < state.units().units.size(); ++u) {
+    const RankState::View view = state.view(arena, 0, u);
+    const ShardRange held = planted.kept == Kept::weights ? state.keeps(u) : view.held;
     for (const UnitTensor& tensor : state.units().units[u].tensors) {
-      const std::int64_t at = tensor.begin + planted.element - state.keeps(u).begin;
-      if (tensor.name != planted.tensor || at < 0 || at >= state.keeps(u).count) continue;
-      const TensorView view = state.view(arena, 0, u).weights.part(static_cast<std::size_t>(at), 1);
-      *view.data ^= std::byte{1};
+      const std::int64_t at = tensor.begin + planted.element - held.begin;
+      if (tensor.name != planted.tensor || at < 0 || at >= held.count) continue;
+      begin_of(planted.kept, view)[at * bytes_each(planted.kept, state)] ^= std::byte{1};
+      flipped = true;
     }
   }
+  return flipped;
 }
 
 /// Trains with comparisons every `every` steps. \returns what ended the run; empty when nothing did
+/// \param flipped  counts the flips; may be null
 std::string ended_by(const Plan& plan, std::int64_t steps, std::int64_t every,
-                     const std::vector<Flip>& flips) {
+                     const std::vector<Flip>& flips, std::atomic<int>* flipped = nullptr) {
   const TokenSequences data = laptop_text(plan);
   AbortSignal abort;
   CpuDevice device;
@@ -53,12 +78,14 @@ std::string ended_by(const Plan& plan, std::int64_t steps, std::int64_t every,
           trainer.initialise();
           ReplicaCheck replicas(trainer, plan.layout, world, device, arena, abort);
           while (trainer.next_step() < steps) {
+            const std::int64_t done = trainer.next_step() + 1;
+            if (done % every == 0) replicas.before_step();
             trainer.step(data);
-            const std::int64_t done = trainer.next_step();
             for (const Flip& each : flips) {
-              if (each.rank == world.rank() && each.step == done) flip(each, trainer, arena);
+              if (each.rank != world.rank() || each.step != done) continue;
+              if (flip(each, trainer, arena) && flipped != nullptr) ++*flipped;
             }
-            replicas.after_step(done, done % every == 0);
+            if (done % every == 0) replicas.after_step(done);
           }
         },
         std::chrono::seconds(60));
@@ -145,16 +172,144 @@ TEST(ReplicaCheck, WaitsForTheGatherOfWhatOthersUpdated) {
         if (zero_stage == 2 && std::string(engine) == "megatron_ddp") continue;
         EXPECT_EQ(ended_by(plan, 5, 1, {}), "") << engine << " ZeRO-" << zero_stage << overlaps;
         EXPECT_EQ(ended_by(plan, 5, 2, {}), "") << engine << " ZeRO-" << zero_stage << overlaps;
-        // Planted into all that one rank keeps.
-        std::vector<Flip> flips;
-        for (std::int64_t i = 0; i < 18; ++i) flips.push_back({2, 3, kNorm, i});
-        const std::string said = ended_by(plan, 5, 1, flips);
-        // Of a gather that is still to come only what the rank updated itself stays.
-        if (said.empty()) {
-          EXPECT_TRUE(overlaps) << engine << " ZeRO-" << zero_stage;
-        } else {
-          EXPECT_THAT(said, StartsWith("rank 2: the copy of model.norm.weight differs from"));
+        // Planted into all that one rank keeps. Where the next step gathers what others updated, it
+        // is seen in what this one gathered, which may be all or some but for one rank.
+        for (const std::int64_t every : {1, 3}) {
+          int named = 0;
+          for (const int rank : {0, 1, 2}) {
+            std::vector<Flip> flips;
+            for (std::int64_t i = 0; i < 18; ++i) flips.push_back({rank, 3, kNorm, i});
+            const std::string said = ended_by(plan, 5, every, flips);
+            if (said.empty()) continue;
+            ++named;
+            EXPECT_THAT(said, StartsWith("rank " + std::to_string(rank) +
+                                         ": the copy of model.norm.weight differs from"));
+            EXPECT_THAT(said, HasSubstr("after step 3:"));
+          }
+          EXPECT_GE(named, overlaps ? 2 : 3) << engine << " ZeRO-" << zero_stage << overlaps;
         }
+      }
+    }
+  }
+}
+
+/// A way of training that keeps some numbers on several ranks.
+struct Way {
+  const char* engine = "";
+  Layout layout;
+  bool remainders = false;
+};
+
+Plan bf16_plan(const Way& way) {
+  Plan plan =
+      way.layout.pp > 1 ? deep_plan(way.layout, 2) : laptop_plan(way.engine, way.layout, 1, false);
+  plan.layout.store_param_remainders = way.remainders;
+  plan.job.precision = DType::bf16;
+  return plan;
+}
+
+std::vector<Kept> states_of(const Plan& plan) {
+  const StateTypes types = state_types(lowering_context(plan, Granularity::layer, false));
+  std::vector<Kept> kept = {Kept::exp_avg, Kept::exp_avg_sq};
+  if (types.main_weights) kept.push_back(types.remainders ? Kept::remainders : Kept::main_weights);
+  return kept;
+}
+
+constexpr std::array<const char*, 5> kTexts = {"", "the main weights of ",
+                                               "the remainders of the main weights of ",
+                                               "exp_avg of ", "exp_avg_sq of "};
+
+// The lowest bit of a main weight or of a moment of a run in bf16, of any rank: a comparison of the
+// weights would not see it.
+TEST(ReplicaCheck, FindsTheLowestBitOfStatesThatRanksHaveInCopies) {
+  Layout stages = data_parallel_layout(0, 3);
+  stages.pp = 2;
+  for (const Way& way :
+       {Way{"shardwise", data_parallel_layout(0, 3)},
+        Way{"shardwise", data_parallel_layout(0, 3), true},
+        Way{"megatron_ddp", data_parallel_layout(0, 3)},
+        Way{"shardwise", data_parallel_layout(1, 2, 3)},
+        Way{"megatron_ddp", data_parallel_layout(1, 2, 3)},
+        Way{"shardwise", data_parallel_layout(2, 2, 3), true},
+        Way{"shardwise", data_parallel_layout(3, 2, 3)},
+        Way{"fsdp2", data_parallel_layout(3, 2, 3)},
+        Way{"megatron_fsdp", data_parallel_layout(3, 2, 3)}, Way{"shardwise", stages}}) {
+    const Plan plan = bf16_plan(way);
+    const std::string what = std::string(way.engine) + " ZeRO-" +
+                             std::to_string(plan.layout.zero_stage) +
+                             (way.remainders ? ", remainders" : "");
+    EXPECT_EQ(ended_by(plan, 3, 1, {}), "") << what;
+    for (const Kept kept : states_of(plan)) {
+      int named = 0;
+      for (int rank = 0; rank < static_cast<int>(plan.layout.world()); ++rank) {
+        std::atomic<int> flipped = 0;
+        const std::string said = ended_by(plan, 4, 2, {{rank, 2, kNorm, 5, kept}}, &flipped);
+        if (flipped == 0) {
+          EXPECT_EQ(said, "") << what;
+          continue;
+        }
+        ++named;
+        EXPECT_THAT(said, StartsWith("rank " + std::to_string(rank) + ": the copy of " +
+                                     kTexts.at(static_cast<std::size_t>(kept)) + kNorm +
+                                     " differs from those of ranks "))
+            << what;
+        EXPECT_THAT(said, HasSubstr("after step 2")) << what;
+      }
+      EXPECT_EQ(named, 3) << what;
+    }
+  }
+}
+
+// Where each is kept once there is nothing to compare.
+TEST(ReplicaCheck, ComparesNoStatesThatOneRankHas) {
+  Layout both = data_parallel_layout(3, 2, 2);
+  both.outer_shards_optimizer = true;
+  for (const Way& way :
+       {Way{"shardwise", data_parallel_layout(1, 3)}, Way{"shardwise", data_parallel_layout(2, 3)},
+        Way{"fsdp2", data_parallel_layout(3, 3)}, Way{"megatron_fsdp", both}}) {
+    const Plan plan = bf16_plan(way);
+    for (const Kept kept : states_of(plan)) {
+      std::atomic<int> flipped = 0;
+      for (int rank = 0; rank < static_cast<int>(plan.layout.world()); ++rank) {
+        EXPECT_EQ(ended_by(plan, 2, 2, {{rank, 2, kNorm, 5, kept}}, &flipped), "");
+      }
+      EXPECT_EQ(flipped, 1);
+    }
+  }
+}
+
+// The first and the last stage both have the table of embedding and head, cut at other places where
+// each rank updates a part.
+TEST(ReplicaCheck, ComparesATableBetweenTheStagesThatHaveIt) {
+  constexpr const char* kTable = "model.embed_tokens.weight";
+  for (const auto& [zero_stage, dp_shard, dp_replicate] :
+       {std::tuple(0, 1, 1), std::tuple(0, 2, 1), std::tuple(1, 2, 1), std::tuple(2, 2, 1),
+        std::tuple(3, 2, 1), std::tuple(3, 2, 2)}) {
+    Layout layout = data_parallel_layout(zero_stage, dp_shard, dp_replicate);
+    layout.pp = 3;
+    layout.overlap_param_gather = false;
+    const Plan plan = deep_plan(layout, 2, true);
+    EXPECT_EQ(ended_by(plan, 3, 1, {}), "") << zero_stage;
+    for (const Kept kept : {Kept::weights, Kept::exp_avg}) {
+      for (const std::int64_t element : {2000, 257 * 18 - 1}) {
+        int named = 0;
+        for (int rank = 0; rank < static_cast<int>(layout.world()); ++rank) {
+          std::atomic<int> flipped = 0;
+          const std::string said =
+              ended_by(plan, 2, 2, {{rank, 2, kTable, element, kept}}, &flipped);
+          if (flipped == 0) {
+            EXPECT_EQ(said, "");
+            continue;
+          }
+          ++named;
+          EXPECT_THAT(said, HasSubstr(kTable)) << "ZeRO-" << zero_stage << ", rank " << rank;
+          EXPECT_THAT(said, AnyOf(StartsWith("rank " + std::to_string(rank) + ":"),
+                                  AllOf(StartsWith("ranks "), HasSubstr("none is in the majority"),
+                                        HasSubstr(std::to_string(rank)))));
+        }
+        const bool everywhere = zero_stage == 0 || (kept == Kept::weights && zero_stage < 3);
+        EXPECT_EQ(named, 2 * (everywhere ? dp_shard : 1) * dp_replicate)
+            << "ZeRO-" << zero_stage << ", " << element;
       }
     }
   }

@@ -206,8 +206,9 @@ Curve train(const Plan& plan, std::int64_t steps, TrainOptions options,
         ReplicaCheck replicas(trainer, plan.layout, world, device,
                               arenas[static_cast<std::size_t>(world.rank())], abort);
         for (std::int64_t s = 0; s < steps; ++s) {
+          replicas.before_step();
           const StepResult result = trainer.step(data);
-          replicas.after_step(trainer.next_step(), true);
+          replicas.after_step(trainer.next_step());
           if (world.rank() != 0) continue;
           curve.losses.push_back(result.loss);
           curve.norms.push_back(result.gradient_norm);
