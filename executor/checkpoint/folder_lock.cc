@@ -144,6 +144,18 @@ Result<FolderLock> FolderLock::join(const fs::path& folder, int rank) {
   return FolderLock(*std::move(opened), error == 0 ? "" : std::strerror(error), false);
 }
 
+std::optional<pid_t> process_that_locks(const fs::path& folder) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+  const FileDescriptor file(::open((folder / kLockName).c_str(), kFlags));  // NOLINT(*vararg*)
+  struct stat status = {};
+  if (!file.is_open() || ::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode))
+    return {};
+  if (!first_is_taken(file.number())) return {};
+  const Holder holder = holder_of(file.number());
+  if (holder.process <= 0 || holder.host != this_host()) return {};
+  return holder.process;
+}
+
 FolderLock::~FolderLock() {
   if (!file_.is_open() || !first_ || !unlocked_.empty()) return;
   const bool cleared = ::ftruncate(file_.number(), 0) == 0;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -45,5 +47,9 @@ class FolderLock {
   std::string unlocked_;
   bool first_ = false;  // rank 0's
 };
+
+/// The process of this host that has the lock of rank 0 on a folder, as it wrote itself; nothing
+/// where none has, or it cannot be seen.
+std::optional<pid_t> process_that_locks(const std::filesystem::path& folder);
 
 }  // namespace shardwise::exec

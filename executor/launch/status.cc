@@ -1,18 +1,22 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <pwd.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX's
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "executor/checkpoint/folder_lock.h"
 #include "executor/launch/command.h"
 #include "executor/launch/launcher.h"
 #include "executor/status/find_jobs.h"
@@ -32,8 +36,8 @@ constexpr const char* kStatusFooter =
     "  shardwise-run status run1 --json\n"
     "\n"
     "Exit codes\n"
-    "  0 all answer   1 a job or a rank is silent   2 no such job, or bad use\n"
-    "  3 environment failure";
+    "  0 all answer   1 a job or a rank is silent, or a silent one may be the job\n"
+    "  2 no such job, or bad use   3 environment failure";
 
 /// Digits of a job's number that people see and type, at least.
 constexpr std::size_t kShortJob = 8;
@@ -127,8 +131,9 @@ void add_rank(Table& table, const RankStatus& rank) {
 
 /// A job and what its ranks do.
 std::string job_text(const JobStatus& job) {
-  std::string text = fmt::format("job {}, {}, process {} of {}", job.job, what_text(job),
-                                 job.process, user_text(job.user));
+  std::string text =
+      fmt::format("job {}, {}process {} of {}", job.job, job.answers ? what_text(job) + ", " : "",
+                  job.process, user_text(job.user));
   if (!job.answers) return text + ": does not answer; it is stopped, or about to begin or end\n";
   if (job.launcher > 0) text += fmt::format(", started by {}", job.launcher);
   text += fmt::format(", for {}\n", format_seconds(Seconds(job.age_s)));
@@ -145,17 +150,35 @@ std::string job_text(const JobStatus& job) {
   return text + table.text(colour());
 }
 
-bool is_named(const JobStatus& job, const std::string& name) {
-  if (name.size() >= kFewestDigits && job.job.starts_with(name)) return true;
+/// The number of a process that a text is; 0 where it is none.
+std::int32_t process_of(const std::string& name) {
   std::int32_t process = 0;
   const char* const end = name.data() + name.size();
   const auto read = std::from_chars(name.data(), end, process);
-  if (read.ec == std::errc() && read.ptr == end && process > 0) {
+  return read.ec == std::errc() && read.ptr == end && process > 0 ? process : 0;
+}
+
+bool is_named(const JobStatus& job, const std::string& name) {
+  if (name.size() >= kFewestDigits && job.job.starts_with(name)) return true;
+  if (const std::int32_t process = process_of(name); process > 0) {
     if (process == job.process || process == job.launcher) return true;
     if (std::ranges::find(job.ranks, process, &RankStatus::process) != job.ranks.end()) return true;
   }
   std::error_code none;
   return !job.folder.empty() && std::filesystem::equivalent(name, job.folder, none) && !none;
+}
+
+/// Of a job that does not answer nothing is known but its number and one of its processes. Whether
+/// it may be the one of a process or of a folder that are there.
+bool may_be_named(const JobStatus& job, const std::string& name) {
+  if (job.answers) return false;
+  if (const std::int32_t process = process_of(name); process > 0) {
+    return ::kill(process, 0) == 0 || errno == EPERM;
+  }
+  std::error_code none;
+  if (!std::filesystem::is_directory(name, none)) return false;
+  const std::optional<pid_t> holder = process_that_locks(name);
+  return !holder || *holder == job.process;
 }
 
 int status(const StatusOptions& options) {
@@ -164,8 +187,15 @@ int status(const StatusOptions& options) {
   if (!launcher) return refuse(launcher.problems());
   if (launcher->rank != 0) return kDone;
   std::vector<JobStatus> jobs = find_jobs();
+  bool guessed = false;
   if (!options.name.empty()) {
+    std::vector<JobStatus> silent = jobs;
     std::erase_if(jobs, [&](const JobStatus& job) { return !is_named(job, options.name); });
+    if (jobs.empty()) {
+      std::erase_if(silent, [&](const JobStatus& job) { return !may_be_named(job, options.name); });
+      guessed = !silent.empty();
+      jobs = std::move(silent);
+    }
     if (jobs.empty()) {
       return refuse({wrong_use("JOB", fmt::format("no live job is {}", shown(options.name, 400)),
                                "shardwise-run status lists those of this user on this machine")});
@@ -178,6 +208,10 @@ int status(const StatusOptions& options) {
   } else if (options.name.empty()) {
     fmt::print("{}", list_text(jobs));
   } else {
+    if (guessed) {
+      fmt::print("{} that {} not answer may be {}\n", jobs.size() == 1 ? "a job" : "jobs",
+                 jobs.size() == 1 ? "does" : "do", shown(options.name, 400));
+    }
     for (const JobStatus& job : jobs) fmt::print("{}", job_text(job));
   }
   return std::ranges::all_of(jobs, &JobStatus::all_answer) ? kDone : kSilent;

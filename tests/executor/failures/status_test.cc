@@ -81,6 +81,16 @@ TEST_F(Status, SaysWhatEachRankOfARunOfThreadsDoes) {
   const Outcome stopped = shardwise_run({"status", process()});
   EXPECT_EQ(stopped.exit_code, 1);
   EXPECT_THAT(stopped.out, HasSubstr("does not answer"));
+  // Its folder names it by the lock.
+  const Outcome folder = shardwise_run({"status", folder_});
+  EXPECT_EQ(folder.exit_code, 1) << folder.err;
+  EXPECT_THAT(folder.out, AllOf(HasSubstr("a job that does not answer may be " + folder_ + "\n"),
+                                HasSubstr("job " + job.find("job")->string + ", process " +
+                                          process() + " of ")));
+  EXPECT_EQ(job_in(shardwise_run({"status", folder_, "--json"})).find("process")->integer,
+            run_->process());
+  // Of a folder that no run has, and of a name that is neither a folder nor a process.
+  EXPECT_EQ(shardwise_run({"status", scratch_.path("nothing")}).exit_code, 2);
 }
 
 TEST_F(Status, OfProcessesIsFoundByAnyOfThemAndNamesTheOneThatIsStopped) {
@@ -97,6 +107,19 @@ TEST_F(Status, OfProcessesIsFoundByAnyOfThemAndNamesTheOneThatIsStopped) {
   ::kill(ranks[0], SIGCONT);
   EXPECT_EQ(stopped.exit_code, 1) << stopped.err;
   EXPECT_THAT(stopped.out, HasSubstr("silent, before:"));
+}
+
+TEST_F(Status, OfProcessesThatAreAllStoppedIsFoundByFolderAndProcess) {
+  start(Started::local);
+  const std::vector<pid_t> ranks = run_->children("shardwise-run");
+  ASSERT_EQ(ranks.size(), 2U);
+  for (const pid_t rank : ranks) ::kill(rank, SIGSTOP);
+  for (const std::string& name : {process(), std::to_string(ranks[1]), folder_}) {
+    const Outcome said = shardwise_run({"status", name});
+    EXPECT_EQ(said.exit_code, 1) << said.err;
+    EXPECT_THAT(said.out, HasSubstr("process " + std::to_string(ranks[0]) + " of ")) << name;
+  }
+  for (const pid_t rank : ranks) ::kill(rank, SIGCONT);
 }
 
 TEST_F(Status, RefusesAJobThatThereIsNot) {
