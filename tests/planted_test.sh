@@ -86,6 +86,20 @@ plant "$scratch/evil" "$sticky/shardwise-run"
 expect "N2 of run" 3 "shardwise-run is not trusted: " "$sticky/shardwise" run plan.json
 rm -f "$sticky/shardwise-run"
 
+# A catalogue beside a program: a stranger's numbers are not taken for its own.
+if [ ${#stranger[@]} -gt 0 ]; then
+  mkdir -m 1777 "$scratch/prefix"
+  mkdir -m 755 "$scratch/prefix/bin"
+  cp "$bin/shardwise" "$scratch/prefix/bin"
+  "${stranger[@]}" mkdir -p "$scratch/prefix/share/shardwise/configs/clusters"
+  "${stranger[@]}" tee "$scratch/prefix/share/shardwise/configs/clusters/planted.json" >/dev/null <<<'{}'
+  "$scratch/prefix/bin/shardwise" list clusters >"$scratch/listed" 2>&1 || true
+  if grep -q planted "$scratch/listed"; then
+    echo "a planted catalogue: its clusters are listed"
+    failed=1
+  fi
+fi
+
 if [ -e "$bin/shardwise-run" ]; then
   cp "$bin/shardwise-run" "$sticky"
   plant "$scratch/evil.so" "$sticky/libshardwise_cuda.so"
@@ -104,6 +118,34 @@ if [ -e "$bin/shardwise-run" ]; then
   plant "$scratch/evil.so" "$scratch/tree/lib/libshardwise_cuda.so"
   expect "N2 of the library in lib" 0 "libshardwise_cuda.so is not trusted: " \
     "$scratch/tree/bin/shardwise-run" --version
+
+  # A stranger's link by the name of lib, to a folder of root's with a library of root's.
+  if [ ${#stranger[@]} -gt 0 ]; then
+    mkdir -m 1777 "$scratch/linked"
+    mkdir -m 755 "$scratch/linked/bin" "$scratch/roots"
+    cp "$bin/shardwise-run" "$scratch/linked/bin"
+    cp "$scratch/evil.so" "$scratch/roots/libshardwise_cuda.so"
+    "${stranger[@]}" ln -s "$scratch/roots" "$scratch/linked/lib"
+    expect "N2 of the library behind a link" 0 "a link on the way to it belongs to another user" \
+      "$scratch/linked/bin/shardwise-run" --version
+  fi
+
+  # A run without GPUs needs nothing of the library: it says so once, and trains.
+  if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ]; then
+    cat >"$scratch/tiny.json" <<'END'
+{"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
+ "num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 512, "max_position_embeddings": 64,
+ "tie_word_embeddings": false}
+END
+    "$bin/shardwise" plan --model "$scratch/tiny.json" --cluster dgx-h100 --gpus 1 \
+      --engine shardwise --sequence-length 16 --global-batch-size 1 -o "$scratch/plan.json" >/dev/null
+    seq 1000 >"$scratch/text"
+    train=(train "$scratch/plan.json" --steps 1 --data "$scratch/text")
+    expect "a run that needs no library" 0 "libshardwise_cuda.so is not trusted: " \
+      "$sticky/shardwise-run" "${train[@]}"
+    expect "a run that does" 3 "libshardwise_cuda.so is not trusted: " \
+      "$sticky/shardwise-run" "${train[@]}" --device cuda
+  fi
 fi
 
 # A stranger's link by the name of an output: what it leads to stays as it was.

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -106,9 +107,13 @@ bool NvidiaLibrary::open_below(const std::vector<std::string>& folders, const st
 bool NvidiaLibrary::open_in(const std::string& folder, const std::string& file, bool trusted,
                             Tried& tried) {
   const std::string path = folder.empty() ? file : folder + "/" + file;
-  if (trusted) {
+  // Root may have the environment of another user, as after sudo -E.
+  if (trusted || (!folder.empty() && ::geteuid() == 0)) {
     const TrustedFile own(folder, file);
-    if (!own.exists()) return false;
+    if (!own.exists()) {
+      if (!trusted) tried.add(folder);
+      return false;
+    }
     if (!own.refusal().empty()) {
       tried.add(own.refusal());
       return false;

@@ -30,7 +30,7 @@ class NvidiaLibrary {
   static void look_first_in(const std::string& folder);
 
   /// Opens the first of the files that a folder has. Below the folder of look_first_in() and of
-  /// python3 only files are opened that are trusted (TrustedFile).
+  /// python3, and in any folder as root, only files are opened that are trusted (TrustedFile).
   /// \throws IoError that says how to get it and names the folders, and why a file that is there
   /// is not trusted or does not load
   NvidiaLibrary(Name name, const std::vector<std::string>& folders);

@@ -93,7 +93,7 @@ GpuLibrary open_gpu_library(const std::vector<std::string>& folders) {
     static_cast<void>(loaded(file, RTLD_NOW));
     return {entry()->open(), {}};
   }
-  if (!refused.empty()) throw IoError(refused);
+  if (!refused.empty()) return {nullptr, refused, true};
 #ifdef SHARDWISE_NO_GPUS
   return {nullptr, "this shardwise-run was built without code for GPUs: " SHARDWISE_NO_GPUS};
 #else

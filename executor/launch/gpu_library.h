@@ -12,12 +12,13 @@ namespace shardwise::exec {
 struct GpuLibrary {
   std::unique_ptr<GpuPlatform> platform;
   std::string why_none;  // where there is no platform
+  bool refused = false;  // as what is there is not trusted, which why_none says
 };
 
 /// Opens libshardwise_cuda.so in the first of the folders that has one to trust (TrustedFile). It
 /// stays open until the process ends, as threads of NVIDIA's libraries may.
-/// \throws IoError when the file does not load, or is of another build: names both; and when there
-/// is none to trust: names the owner and the mode of the first that is not
+/// \returns why there is none; where none is to be trusted, with owner and mode of the first
+/// \throws IoError when the file does not load, or is of another build: names both
 GpuLibrary open_gpu_library(const std::vector<std::string>& folders);
 /// Beside this program, and in ../lib. Or what the program gave to use_gpu_library().
 GpuLibrary open_gpu_library();

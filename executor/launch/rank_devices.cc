@@ -19,6 +19,7 @@
 #include "planner/search/advice/cheapest_fix.h"
 #include "planner/spec/text/error.h"
 #include "planner/spec/text/format.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise::exec {
 namespace {
@@ -38,10 +39,15 @@ std::string this_host() {
   return fmt::format("{} {}", name.data(), id);
 }
 
-/// What every rank says, in their order; `own` alone of a process that is alone.
+/// What every rank says, in their order, as a terminal may show it; `own` alone of a process that
+/// is alone.
 std::vector<std::string> gathered(World* world, const std::string& own) {
+  constexpr std::size_t kLongest = 600;
   if (world == nullptr) return {own};
-  return all_gather_texts(*world->control_group(all_ranks(*world), Control::hosts), own);
+  std::vector<std::string> all =
+      all_gather_texts(*world->control_group(all_ranks(*world), Control::hosts), own);
+  for (std::string& each : all) each = shown(each, kLongest);
+  return all;
 }
 
 HostRanks ranks_of_host(World* world, int ranks) {
@@ -187,9 +193,19 @@ Diagnostics problems_of_host_memory(const Plan& plan, int ranks, const std::stri
            why + "; --device cuda refuses to train without GPUs"}};
 }
 
-/// The platform where GPUs are to be used, none where the CPU is: then a note says why.
+/// Whether NVIDIA's driver is here, asked without the library of GPUs.
+/// Source: NVIDIA, driver README, chapter 7 (device files); Microsoft, "CUDA on WSL" (the last).
+bool has_driver() {
+  return std::ranges::any_of(
+      std::array{"/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg"},
+      [](const char* path) { return ::access(path, F_OK) == 0; });
+}
+
+/// The platform where GPUs are to be used, none where the CPU is: then a note says why. A library
+/// that is not trusted stops a run that needs it, as one on a machine with GPUs does.
 std::unique_ptr<GpuPlatform> platform_for(const DeviceOptions& options, std::string& note) {
   GpuLibrary library = open_gpu_library();
+  if (library.refused && has_driver()) throw IoError(library.why_none);
   const bool absent = library.platform == nullptr || library.platform->absent();
   const std::string why =
       library.platform == nullptr ? library.why_none : library.platform->problem();

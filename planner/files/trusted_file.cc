@@ -8,12 +8,14 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "planner/spec/text/utf8.h"
 
@@ -49,6 +51,25 @@ bool others_may_write(int file, const struct stat& facts) {
   return !is_private_group(facts) || has_access_list(file);
 }
 
+/// A file that is closed.
+class Opened {
+ public:
+  explicit Opened(int file) : file_(file) {}
+  Opened(const Opened&) = delete;
+  Opened& operator=(Opened&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~Opened() {
+    if (file_ >= 0) ::close(file_);
+  }
+  int file() const { return file_; }
+  int release() { return std::exchange(file_, -1); }
+
+ private:
+  int file_;
+};
+
 bool is_ours(const struct stat& facts) { return facts.st_uid == 0 || facts.st_uid == ::geteuid(); }
 
 /// Whether an open part of a way to a file is as safe as may_keep() says.
@@ -76,29 +97,52 @@ std::string user_name(uid_t user) {
 
 TrustedFile::TrustedFile(const std::string& folder, const std::string& name)
     : path_(folder + "/" + name) {
-  if (!open(folder, name)) return;
-  struct stat facts = {};
-  if (::fstat(file_, &facts) != 0 || !S_ISLNK(facts.st_mode) || !is_ours(facts)) {
-    if (refusal_.empty()) check(file_, S_IFREG, "it");
-    return;
-  }
-  // A link that is as safe as a file would be: asks the same of what it leads to.
-  std::error_code none;
-  const std::filesystem::path to = std::filesystem::canonical(path_, none);
-  ::close(std::exchange(file_, -1));
-  if (none || !refusal_.empty()) return;
-  if (!open(to.parent_path().string(), to.filename().string())) return;
-  if (refusal_.empty()) check(file_, S_IFREG, "it");
+  file_ = open(path_);
+  if (file_ >= 0 && refusal_.empty()) check(file_, S_IFREG, "it");
 }
 
-bool TrustedFile::open(const std::string& folder, const std::string& name) {
+/// Follows the way part by part. Links are read here and not followed by the kernel, so that none
+/// of another user is. \returns -1 where it leads nowhere, or was refused
+int TrustedFile::open(const std::string& path) {
   // Opened for its name alone, nothing acts or waits.
-  const int around = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (around < 0) return false;
-  file_ = ::openat(around, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  if (file_ >= 0) check(around, S_IFDIR, "its folder");
-  ::close(around);
-  return file_ >= 0;
+  constexpr int kFlags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  constexpr int kMostLinks = 40;  // as Linux has it
+  std::vector<std::string> left;  // of the way, the next one last
+  const auto put = [&left](const std::string& way) {
+    const std::filesystem::path parts = std::filesystem::path(way).relative_path();
+    std::vector<std::string> names(parts.begin(), parts.end());
+    left.insert(left.end(), names.rbegin(), names.rend());
+  };
+  put(path);
+  Opened part(::open(path.starts_with('/') ? "/" : ".", kFlags | O_DIRECTORY));
+  int links = 0;
+  while (part.file() >= 0 && !left.empty()) {
+    const std::string name = std::exchange(left.back(), "");
+    left.pop_back();
+    if (name.empty()) continue;
+    Opened next(::openat(part.file(), name.c_str(), kFlags));
+    if (next.file() < 0) return -1;
+    const bool last = left.empty();
+    if (last && refusal_.empty()) check(part.file(), S_IFDIR, "its folder");
+    struct stat facts = {};
+    if (::fstat(next.file(), &facts) == 0 && S_ISLNK(facts.st_mode)) {
+      if (!is_ours(facts)) {
+        const bool nowhere =
+            ::access(path_.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+        if (last || !nowhere) check(next.file(), S_IFLNK, last ? "it" : "a link on the way to it");
+        return -1;
+      }
+      std::array<char, PATH_MAX> to{};
+      const ssize_t length = ::readlinkat(next.file(), "", to.data(), to.size());
+      if (length <= 0 || length >= std::ssize(to) || ++links > kMostLinks) return -1;
+      const std::string target(to.data(), static_cast<std::size_t>(length));
+      put(target);
+      if (target.starts_with('/')) part = Opened(::open("/", kFlags | O_DIRECTORY));
+    } else {
+      part = std::move(next);
+    }
+  }
+  return part.release();
 }
 
 TrustedFile::~TrustedFile() {
@@ -116,8 +160,6 @@ void TrustedFile::check(int file, mode_t type, const char* subject) {
     refuse(fmt::format("cannot be looked at: {}", std::strerror(errno)));
   } else if (!is_ours(facts)) {
     refuse("belongs to another user");
-  } else if (S_ISLNK(facts.st_mode)) {
-    refuse("is a link");
   } else if ((facts.st_mode & S_IFMT) != type) {
     refuse("is no regular file");
   } else if (others_may_write(file, facts)) {

@@ -11,14 +11,15 @@ namespace shardwise {
 ///
 /// It is trusted where the regular file and its folder both belong to root or to the user of this
 /// process, and nobody else may write them. A link of one of the two in such a folder is followed:
-/// the same is asked of the file it leads to and of that one's folder. A sticky folder such as /tmp
+/// the same is asked of the file it leads to and of that one's folder. No link on the way to the
+/// folder may be another user's: it could lead to any file of root's. A sticky folder such as /tmp
 /// does not do: others can add files to it. Write permission of the owner's private group does: the
 /// group of the owner's name with no other member, to which files of a umask of 002 belong. Not
 /// where an access control list is there too, as the group's bits then stand for others.
 /// Source: sshd_config(5), StrictModes, and the use of it with private groups in Debian and Fedora.
 class TrustedFile {
  public:
-  /// \param name  in the folder, which may be reached through links
+  /// \param name  in the folder
   TrustedFile(const std::string& folder, const std::string& name);
   TrustedFile(const TrustedFile&) = delete;
   TrustedFile& operator=(const TrustedFile&) = delete;
@@ -42,8 +43,7 @@ class TrustedFile {
   void run(char* const* argv) const;
 
  private:
-  /// \returns whether something has that name; its folder is checked
-  bool open(const std::string& folder, const std::string& name);
+  int open(const std::string& path);
   void check(int file, mode_t type, const char* subject);
 
   std::string path_;

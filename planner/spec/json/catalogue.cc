@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -33,6 +35,26 @@ bool is_file(const fs::path& path) {
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
+}
+
+/// Whether nobody made a folder, or can write it, but root, this user, and who owns this program,
+/// who could do anything. \param top  its parts below this are asked, which may not be a link of
+/// another's either: in a sticky folder such as /tmp anybody may add to a program's files
+bool is_of_program(const fs::path& folder, const fs::path& top) {
+  struct stat program = {};
+  if (::stat("/proc/self/exe", &program) != 0) return false;
+  const auto trusted = [&](const struct stat& facts) {
+    return facts.st_uid == 0 || facts.st_uid == ::geteuid() || facts.st_uid == program.st_uid;
+  };
+  fs::path part = top;
+  for (const fs::path& name : folder.lexically_relative(top)) {
+    part /= name;
+    struct stat own = {};
+    struct stat target = {};
+    if (::lstat(part.c_str(), &own) != 0 || ::stat(part.c_str(), &target) != 0) return false;
+    if (!trusted(own) || !trusted(target) || (target.st_mode & S_IWOTH) != 0) return false;
+  }
+  return true;
 }
 
 /// "--model" for the catalogue "models".
@@ -144,8 +166,11 @@ std::vector<fs::path> catalogue_folders() {
   if (chosen != nullptr && *chosen != '\0') folders.emplace_back(chosen);
   std::error_code unknown;
   const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
-  fs::path beside = (program.parent_path() / SHARDWISE_CONFIGS_BESIDE_PROGRAM).lexically_normal();
-  if (!unknown && is_folder(beside)) folders.push_back(std::move(beside));
+  const fs::path own = program.parent_path();
+  fs::path beside = (own / SHARDWISE_CONFIGS_BESIDE_PROGRAM).lexically_normal();
+  if (!unknown && is_folder(beside) && is_of_program(beside, own.parent_path())) {
+    folders.push_back(std::move(beside));
+  }
   folders.emplace_back(SHARDWISE_INSTALLED_CONFIGS);
   folders.emplace_back(SHARDWISE_SOURCE_CONFIGS);
   return folders;

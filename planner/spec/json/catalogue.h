@@ -19,7 +19,8 @@ struct CatalogueFile {
 
 /// Folders with `models/`, `gpus/`, `clusters/` …, in the order they are searched:
 /// $SHARDWISE_CONFIGS when set, the catalogue installed with this program wherever its prefix was
-/// moved, the one of the prefix that was configured, the one of the source tree.
+/// moved, unless a stranger may have put it there, the one of the prefix that was configured, the
+/// one of the source tree.
 std::vector<std::filesystem::path> catalogue_folders();
 
 /// What is wrong with $SHARDWISE_CONFIGS: it names no folder, or one that is no catalogue.

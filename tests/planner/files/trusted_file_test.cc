@@ -120,6 +120,35 @@ TEST_F(TrustedOfRoot, IsNoLinkOfAnotherUser) {
   EXPECT_THAT(refusal(), HasSubstr("it belongs to another user"));
 }
 
+// A stranger's link beside root's program led to any folder of root's.
+TEST_F(TrustedOfRoot, IsNotBehindALinkOfAnotherUser) {
+  std::filesystem::create_directory(scratch_.path("real"));
+  std::filesystem::rename(file(), scratch_.path("real/file"));
+  std::filesystem::create_symlink("real", scratch_.path("lib"));
+  std::filesystem::create_symlink(scratch_.path("lib"), scratch_.path("twice"));
+  const auto refusal_in = [&](const std::string& name) {
+    return TrustedFile(scratch_.path(name), "file").refusal();
+  };
+  EXPECT_EQ(refusal_in("lib"), "");
+  EXPECT_EQ(refusal_in("twice/../real"), "");
+  EXPECT_EQ(test::bytes_of_file(TrustedFile(scratch_.path("twice"), "file").opened()), "text");
+  ASSERT_EQ(::lchown(scratch_.path("lib").c_str(), kStranger, kStranger), 0);
+  for (const char* const way : {"lib", "twice", "lib/../real"}) {
+    EXPECT_THAT(refusal_in(way), AllOf(HasSubstr("a link on the way to it belongs to another user"),
+                                       HasSubstr("65534")))
+        << way;
+  }
+  // What is not there is not refused.
+  EXPECT_FALSE(TrustedFile(scratch_.path("real"), "nothing").exists());
+  EXPECT_EQ(refusal_in("real"), "");
+}
+
+TEST_F(Trusted, IsAbsentBehindLinksWithoutAnEnd) {
+  std::filesystem::create_symlink("b", scratch_.path("a"));
+  std::filesystem::create_symlink("a", scratch_.path("b"));
+  EXPECT_FALSE(TrustedFile(scratch_.path("a"), "file").exists());
+}
+
 TEST_F(TrustedOfRoot, IsNoFileInAFolderOfAnotherUser) {
   ASSERT_EQ(::chown(folder().c_str(), kStranger, 0), 0);
   EXPECT_THAT(refusal(), HasSubstr("its folder belongs to another user"));

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -124,6 +125,21 @@ TEST(NvidiaLibrary, IsLookedForBelowTheFolderThatIsNamed) {
     scratch.write_bytes((below + "/libnccl.so.2").substr(1), "no library");
     EXPECT_THAT(looked_for(folder), testing::HasSubstr(below + "/libnccl.so.2: file too short"))
         << below;
+  }
+}
+
+// As root after sudo -E, with the VIRTUAL_ENV of another user.
+TEST(NvidiaLibrary, OfAnotherUserIsRefusedByRootInAnyFolder) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  const shardwise::test::Scratch scratch;
+  const std::string folder = scratch.folder().string();
+  const std::string file = scratch.write_bytes("libnccl.so.2", "no library");
+  ASSERT_EQ(::chown(file.c_str(), 65534, 65534), 0);
+  try {
+    NcclLibrary::open({folder});
+    FAIL() << "opened it";
+  } catch (const IoError& refused) {
+    EXPECT_THAT(refused.what(), testing::HasSubstr("it belongs to another user"));
   }
 }
 
