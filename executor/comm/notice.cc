@@ -50,6 +50,19 @@ std::string cleaned(std::string_view text) {
 
 }  // namespace
 
+std::string with_indented_lines(std::string_view text) {
+  std::string indented;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    indented += text[i];
+    if (text[i] != '\n') continue;
+    const std::string_view line = text.substr(i + 1);
+    const std::size_t spaces = std::min(line.find_first_not_of(' '), line.size());
+    const bool empty = line.empty() || line.starts_with('\n');
+    if (!empty && spaces < 2) indented.append(2 - spaces, ' ');
+  }
+  return indented;
+}
+
 std::vector<std::byte> bytes_of(const Notice& notice) {
   const auto length = static_cast<std::uint32_t>(std::min(notice.text.size(), Notice::kMostText));
   std::vector<std::byte> bytes(kHeader + length);

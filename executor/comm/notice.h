@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/comm/abort.h"
@@ -31,6 +32,10 @@ struct Notice {
 
 /// A notice as it is sent; a longer text is cut.
 std::vector<std::byte> bytes_of(const Notice& notice);
+
+/// A text of another process whose lines after the first begin with two spaces at least: none of
+/// them passes for a line of another rank or program.
+std::string with_indented_lines(std::string_view text);
 
 /// Reads notices from a stream of bytes that come in any pieces. Keeps at most one notice that is
 /// not whole. A text is lines of characters that print: what would steer a terminal is escaped, and

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "executor/comm/socket.h"
@@ -32,6 +33,15 @@ constexpr milliseconds kStatusOfEach{10};     // at least, for each rank of the 
 constexpr int kFirstAsked = 2;                // ranks that are told it
 
 int exit_code_of(Failure::Kind kind) { return kind == Failure::Kind::bad_input ? 2 : 3; }
+
+/// What a rank says that it does, below its number, whatever it begins with.
+std::string does_text(int rank, std::string_view text) {
+  if (text.empty()) return "";
+  std::string head = fmt::format("\nrank {}", rank);
+  const std::string_view rest = text.substr(std::min(head.size(), text.size()));
+  const bool headed = text.starts_with(head) && (rest.empty() || rest.starts_with('\n'));
+  return head + with_indented_lines(headed ? std::string(rest) : fmt::format("\n{}", text));
+}
 
 /// A process that was stopped since all have met has no line by which it could be ended later.
 std::vector<FileDescriptor> join_all(SocketHub& hub, const std::vector<std::int64_t>& everyone,
@@ -137,7 +147,7 @@ void ProcessWatch::take(int rank, const Notice& notice) {
   other.heard_at = Clock::now();
   switch (notice.word) {
     case Notice::Word::failed:
-      if (!failure_) failure_ = Failure{notice.kind, notice.text};
+      if (!failure_) failure_ = Failure{notice.kind, with_indented_lines(notice.text)};
       // Who tells this rank has had no answer from those before it.
       for (int before = 0; before < job_.rank(); ++before) {
         others_[static_cast<std::size_t>(before)].silent = true;
@@ -149,13 +159,13 @@ void ProcessWatch::take(int rank, const Notice& notice) {
       told_at_ = Clock::now();
       break;
     case Notice::Word::does:
-      other.does = notice.text;
+      other.does = does_text(rank, notice.text);
       break;
     case Notice::Word::end:
       if (ender_ >= 0) break;
       ender_ = rank;
       ended_at_ = Clock::now();
-      failure_ = Failure{notice.kind, notice.text};
+      failure_ = Failure{notice.kind, with_indented_lines(notice.text)};
       abort_.raise(*failure_);
       break;
     case Notice::Word::over:

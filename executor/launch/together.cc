@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "executor/comm/notice.h"
+
 namespace shardwise::exec {
 namespace {
 
@@ -31,7 +33,7 @@ Diagnostics unpacked(const std::string& text) {
   Diagnostics problems;
   for (std::size_t i = 0; i + 6 <= parts.size(); i += 6) {
     problems.push_back({parts[i], std::atoi(parts[i + 1].c_str()), std::atoi(parts[i + 2].c_str()),
-                        parts[i + 3], parts[i + 4], parts[i + 5]});
+                        parts[i + 3], parts[i + 4], with_indented_lines(parts[i + 5])});
   }
   return problems;
 }

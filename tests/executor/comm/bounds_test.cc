@@ -63,6 +63,14 @@ TEST(NoticeReader, CleansTextsOfWhatSteersATerminal) {
   }
 }
 
+// A rank's text has lines, none of which passes for a line of another rank or of the shell.
+TEST(NoticeReader, IndentsTheLinesOfOthers) {
+  EXPECT_EQ(with_indented_lines("fails\n  in layer 2\n"), "fails\n  in layer 2\n");
+  EXPECT_EQ(with_indented_lines("fails\nrank 0\n\n all is well\nroot# "),
+            "fails\n  rank 0\n\n  all is well\n  root# ");
+  EXPECT_EQ(with_indented_lines("\n"), "\n");
+}
+
 TEST(NoticeReader, ReadsWhatWasSentInAnyPieces) {
   std::vector<std::byte> stream;
   for (const Notice& each : some_notices()) {
