@@ -18,6 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 /// A plan of GPT-2 on 8 GPUs and its files.
 class ReportVerb : public testing::Test {
@@ -92,6 +93,23 @@ TEST_F(ReportVerb, IsTakenWhereAPlanIs) {
   const std::string made_by = plan_ + " -o " + page_;
   first.replace(first.find(made_by), made_by.size(), page_ + " -o " + again);
   EXPECT_EQ(test::bytes_of_file(again), first);
+}
+
+// Defect N8: a page whose digest was taken out is read, and said to be tied to nothing.
+TEST_F(ReportVerb, SaysWhereAPageShowsNoDigest) {
+  ASSERT_EQ(report({plan_, "-o", page_}).exit_code, 0);
+  EXPECT_THAT(shardwise({"simulate", page_}).err, Not(HasSubstr("digest")));
+  std::string page = test::bytes_of_file(page_);
+  const std::string id = "id=\"plan-sha256\"";
+  page.erase(page.find(id), id.size());
+  const std::string untied = scratch_.write_bytes("untied.html", page);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"simulate", untied},
+           {"report", untied, "-o", scratch_.path("r.html")},
+           {"export", untied, "--to", "megatron-lm", "-o", scratch_.path("exported")}}) {
+    EXPECT_THAT(shardwise(words).err, HasSubstr("note: " + untied + " shows no digest of its plan"))
+        << words.front();
+  }
 }
 
 TEST_F(ReportVerb, QuotesTheFilesOfItsCommand) {

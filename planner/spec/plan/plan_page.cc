@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/spec/json/reader.h"
 #include "planner/spec/plan/page_elements.h"
 #include "planner/spec/text/sha256.h"
 #include "planner/spec/text/utf8.h"
@@ -172,6 +173,17 @@ Result<std::string> plan_in_page(std::string_view page, const std::string& file)
   }
   const auto begin = static_cast<std::size_t>(plan->text.data() - page.data());
   return std::string(lines_before(page, begin), '\n').append(plan->text);
+}
+
+std::string untied_plan(const std::string& file) {
+  const Result<std::string> page = read_file(file);
+  if (!page || !is_page(*page) || page->size() > kMostPageBytes) return "";
+  const std::vector<PageElement> elements = elements_with_id(*page);
+  if (std::ranges::find(elements, kDigestId, &PageElement::id) != elements.end()) return "";
+  return fmt::format(
+      "{} shows no digest of its plan, as pages of earlier versions: nothing ties what it "
+      "shows to the plan that is read",
+      shown(file, 200));
 }
 
 }  // namespace shardwise

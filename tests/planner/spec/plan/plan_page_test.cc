@@ -192,6 +192,21 @@ TEST(PlanPage, RefusesAPlanThatIsNotTheOneThePageShows) {
   EXPECT_EQ(refused_page(page_with("<!-- " + shown + " -->" + plan_element(edited))), "accepted");
 }
 
+TEST(PlanPage, IsSaidToBeUntiedWhereItShowsNoDigest) {
+  const test::Scratch scratch;
+  const Plan plan = golden();
+  const auto said = [&](const std::string& bytes) {
+    return untied_plan(scratch.write_bytes("report.html", bytes));
+  };
+  EXPECT_EQ(said(to_json(plan)), "");
+  EXPECT_EQ(said(page_with(plan_digest_element(plan) + plan_element(plan))), "");
+  for (const std::string& before : {std::string(), "<!-- " + plan_digest_element(plan) + " -->"}) {
+    EXPECT_THAT(said(page_with(before + plan_element(plan))),
+                HasSubstr("report.html shows no digest of its plan"));
+  }
+  EXPECT_EQ(untied_plan(scratch.path("nothing.html")), "");
+}
+
 TEST(PlanPage, RefusesACutOffPage) {
   const std::string page = page_with(plan_element(golden()));
   const std::size_t begin = page.find(kMarker) + std::string(kMarker).size();
