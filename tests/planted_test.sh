@@ -92,7 +92,8 @@ if [ ${#stranger[@]} -gt 0 ]; then
   mkdir -m 755 "$scratch/prefix/bin"
   cp "$bin/shardwise" "$scratch/prefix/bin"
   "${stranger[@]}" mkdir -p "$scratch/prefix/share/shardwise/configs/clusters"
-  "${stranger[@]}" tee "$scratch/prefix/share/shardwise/configs/clusters/planted.json" >/dev/null <<<'{}'
+  "${stranger[@]}" tee "$scratch/prefix/share/shardwise/configs/clusters/planted.json" \
+    >/dev/null <"$(dirname "$0")/../configs/clusters/laptop.json"
   "$scratch/prefix/bin/shardwise" list clusters >"$scratch/listed" 2>&1 || true
   if grep -q planted "$scratch/listed"; then
     echo "a planted catalogue: its clusters are listed"
