@@ -26,8 +26,20 @@ Barrier::Barrier(std::vector<std::int64_t> ranks, AbortSignal& abort,
       watch_(abort.on_raise([this] { wake(); })) {}
 
 void Barrier::wait(int member, const char* call) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  Lock lock(mutex_);
+  await(lock, arrive(lock, member, call), member, call);
+}
+
+void Barrier::leave(int member, const char* call) {
+  Lock lock(mutex_);
+  arrive(lock, member, call);
+}
+
+std::uint64_t Barrier::arrive(Lock& lock, int member, const char* call) {
   abort_.check();
+  const auto at = static_cast<std::size_t>(member);
+  // It left, and others have not come yet.
+  if (here_[at]) await(lock, number_, member, call);
   if (arrived_ == 0) {
     call_ = call;
     first_ = member;
@@ -40,20 +52,24 @@ void Barrier::wait(int member, const char* call) {
     throw Aborted("ranks of a group make different calls");
   }
   const std::uint64_t number = number_;
-  here_[static_cast<std::size_t>(member)] = true;
+  here_[at] = true;
   if (++arrived_ == ranks_.size()) {
     arrived_ = 0;
     here_.assign(here_.size(), false);
     ++number_;
-    lock.unlock();
     all_here_.notify_all();
-    return;
   }
+  return number;
+}
+
+void Barrier::await(Lock& lock, std::uint64_t number, int member, const char* call) {
   const auto met = [&] { return number_ != number || abort_.raised(); };
   const AwakeClock::time_point until = AwakeClock::now() + patience_;
   bool in_time = true;
   const std::chrono::milliseconds look = std::min(kBarrierLook, patience_);
-  while (in_time && !all_here_.wait_for(lock, look, met)) in_time = AwakeClock::now() < until;
+  while (in_time && number_ == number && !all_here_.wait_for(lock, look, met)) {
+    in_time = AwakeClock::now() < until;
+  }
   if (number_ != number) return;
   if (!in_time) {
     lock.unlock();

@@ -22,11 +22,20 @@ class Barrier {
   /// call; the message names the ranks and the calls. \throws Aborted when the run fails
   /// \param call  that this rank is in
   void wait(int member, const char* call);
+  /// The same for a member whose memory nobody reads any more: it does not wait for the others now,
+  /// but before it arrives again.
+  void leave(int member, const char* call);
 
   /// What ranks show one another between two waits, by member.
   std::vector<const void*> shown;
 
  private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  /// \returns the number of the wait that it arrived at
+  std::uint64_t arrive(Lock& lock, int member, const char* call);
+  /// Until all have arrived at that one.
+  void await(Lock& lock, std::uint64_t number, int member, const char* call);
   void give_up(int member, const char* call);
   void wake();
 

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
+#include "executor/comm/barrier.h"
 #include "executor/kernels/element.h"
 #include "planner/spec/text/error.h"
 
@@ -158,6 +161,45 @@ TEST(ThreadWorld, KeepsGroupsOfDifferentNumbersApart) {
     beside.join();
     EXPECT_EQ(a, std::vector<float>(4, 1));
     EXPECT_EQ(b, std::vector<float>(4, 20));
+  });
+}
+
+// The thread of a rank that sends may get no processor for a while after both are there.
+TEST(ThreadWorld, LetsAReceiverGoOnBeforeTheSendersThread) {
+  AbortSignal abort;
+  Barrier barrier({0, 1}, abort, std::chrono::seconds(60));
+  std::atomic<bool> received{false};
+  std::jthread sender([&] {
+    barrier.wait(0, "send_receive");
+    received.wait(false);
+    barrier.wait(0, "send_receive");
+    barrier.wait(0, "send_receive");
+  });
+  barrier.wait(1, "send_receive");
+  barrier.leave(1, "send_receive");  // the sender comes after it alone
+  received = true;
+  received.notify_all();
+  barrier.wait(1, "send_receive");  // the next message, not this one's end
+}
+
+TEST(ThreadWorld, ReceivesMessagesOneAfterTheOther) {
+  constexpr int kMessages = 200;
+  AbortSignal abort;
+  run_ranks(2, abort, [&](World& world) {
+    DeviceStream stream;
+    const auto pair = world.communicator(all_ranks(world), Stream::send);
+    std::vector<float> buffer(64);
+    for (int i = 0; i < kMessages; ++i) {
+      Message message;
+      message.peer = 1 - world.rank();
+      const bool sends = world.rank() == 0;
+      std::ranges::fill(buffer, sends ? static_cast<float>(i) : -1.0F);
+      (sends ? static_cast<void>(message.sent = TensorView(std::span(buffer)))
+             : static_cast<void>(message.received = TensorView(std::span(buffer))));
+      pair->send_receive({&message, 1}, stream);
+      EXPECT_EQ(buffer.front(), static_cast<float>(i));
+      EXPECT_EQ(buffer.back(), static_cast<float>(i));
+    }
   });
 }
 
