@@ -10,7 +10,31 @@
 
 namespace shardwise::exec {
 
-/// Per-token loss: the tokens of all ranks that count …
+/// Per-token loss: the last stage sends the others the tokens of its targets that count. Their
+/// bytes move as words.
+OpKernel ProgramBinder::hand_on_tokens(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  const bool sends = operands[0].access == Access::input;
+  return [this, operands, sends, group = group_of(op)](DeviceStream& stream) {
+    const std::span<std::byte> tokens = bytes(operands, OperandPart::own_tokens);
+    const TensorView words(tokens.data(), tokens.size() / sizeof(float), DType::fp32);
+    const int last = group->size() - 1;
+    std::vector<Message> messages;
+    for (int stage = 0; sends && stage < last; ++stage) {
+      messages.emplace_back();
+      messages.back().peer = stage;
+      messages.back().sent = words;
+    }
+    if (!sends) {
+      messages.emplace_back();
+      messages.back().peer = last;
+      messages.back().received = words;
+    }
+    group->send_receive(messages, stream);
+  };
+}
+
+/// The tokens of all ranks that count …
 OpKernel ProgramBinder::count_tokens(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
   return [this, operands, group = group_of(op)](DeviceStream& stream) {

@@ -45,6 +45,7 @@ ProgramBinder::Maker ProgramBinder::maker_of(const StageProgram& program, const 
     case OpRole::accumulate:
       return &ProgramBinder::accumulate;
     case OpRole::finalize:
+      if (op.part == FinalizePart::kTokensFromLastStage) return &ProgramBinder::hand_on_tokens;
       if (op.part == FinalizePart::kTokens) return &ProgramBinder::count_tokens;
       if (op.part == FinalizePart::kScale) return &ProgramBinder::scale_gradients;
       if (op.part == FinalizePart::kTiedEmbedding) return &ProgramBinder::sum_table;

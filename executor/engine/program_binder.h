@@ -77,6 +77,7 @@ class ProgramBinder {
   OpKernel sum(const ProgramOp& op);
   OpKernel message(const ProgramOp& op);
   // bind_step.cc
+  OpKernel hand_on_tokens(const ProgramOp& op);
   OpKernel count_tokens(const ProgramOp& op);
   OpKernel scale_gradients(const ProgramOp& op);
   OpKernel sum_table(const ProgramOp& op);

@@ -130,6 +130,11 @@ void list_step_operands(OperandWriter& writer, OpId op) {
   if (each.role == OpRole::finalize && each.part == FinalizePart::kTiedEmbedding) {
     return list_table(writer, op);
   }
+  if (each.role == OpRole::finalize && each.part == FinalizePart::kTokensFromLastStage) {
+    const bool last = writer.program().stage + 1 == writer.run().context->layout().pp;
+    return writer.add(op, writer.of_step(own_tokens, last ? Access::input : Access::output,
+                                         writer.step_block().own_tokens));
+  }
   if (each.role == OpRole::finalize) {
     const bool counts = each.part == FinalizePart::kTokens;
     if (!counts && each.part != FinalizePart::kScale) return;

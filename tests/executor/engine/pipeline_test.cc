@@ -131,5 +131,23 @@ TEST(Pipeline, HasTheLossOfTheTokensThatCount) {
   EXPECT_EQ(train(deep_plan(pipeline(2, PipelineSchedule::gpipe), 4), 4, options), alone);
 }
 
+// Ranks of data parallelism have other numbers of tokens; stages have those of the last one.
+TEST(Pipeline, DividesGradientsByTheTokensThatCount) {
+  TrainOptions options;
+  options.ignored_token = 'c';
+  for (const std::int32_t ranks : {1, 2}) {
+    Layout layout = data_parallel_layout(ranks > 1 ? 1 : 0, ranks);
+    const auto of = [&](std::int32_t pp, bool per_token) {
+      layout.pp = pp;
+      Plan plan = deep_plan(layout, 3);
+      plan.job.calculate_per_token_loss = per_token;
+      return train(plan, 4, options);
+    };
+    const Curve alone = of(1, true);
+    EXPECT_NE(alone, of(1, false));
+    for (const std::int32_t pp : {2, 3}) EXPECT_EQ(of(pp, true), alone) << pp << " x " << ranks;
+  }
+}
+
 }  // namespace
 }  // namespace shardwise::exec::test
