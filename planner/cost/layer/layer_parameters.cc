@@ -32,9 +32,12 @@ void add_group(LayerParameters& parameters, const TensorGroup& tensor) {
 /// divide dimension 1, that one, as torchtitan places them; else every rank has room for an expert.
 /// Source: pytorch/torchtitan@b5bcd76c:torchtitan/distributed/fsdp.py, _experts_shard_placement_fn;
 /// pytorch@v2.15.0:torch/distributed/fsdp/_fully_shard/_fsdp_param.py, _init_sharded_param.
+bool cut_by_rows(const LocalTensor& experts, std::int64_t ranks) {
+  return experts.count > 1 && experts.count < ranks && experts.rows % ranks == 0;
+}
+
 LocalTensor stacked(const LocalTensor& experts, std::int64_t ranks) {
-  const bool by_rows = experts.count < ranks && experts.rows % ranks == 0;
-  if (experts.count == 1 || by_rows) return experts;
+  if (experts.count == 1 || cut_by_rows(experts, ranks)) return experts;
   return {experts.count, experts.rows * experts.row_elements, 1};
 }
 
@@ -190,6 +193,7 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
     if (p.tp_dim < 0 && !p.routed_expert) result.replicated += elements;
     if (is_head_norm(p)) result.head_norms += elements;
     result.tensors += tensor.count;
+    if (stacks && routed && cut_by_rows(tensor, ranks.routed)) result.cut_by_rows += elements;
     const LocalTensor cut = stacks && routed ? stacked(tensor, ranks.routed) : tensor;
     add_group(result, {cut.rows, cut.row_elements, cut.count, routed});
   }

@@ -42,8 +42,9 @@ struct LayerParameters {
   std::int64_t frozen = 0;             // not trained: weights without gradients or optimizer state
   std::int64_t vocabulary = 0;         // part of dense: tables over the vocabulary
   std::int64_t frozen_vocabulary = 0;  // part of frozen
-  std::int64_t narrow_dense = 0;       // part of dense: matrices multiplied in 8 bits
-  std::int64_t narrow_routed = 0;      // part of routed
+  std::int64_t cut_by_rows = 0;    // part of routed: of experts that are one tensor, dimension 1
+  std::int64_t narrow_dense = 0;   // part of dense: matrices multiplied in 8 bits
+  std::int64_t narrow_routed = 0;  // part of routed
   std::int64_t replicated = 0;  // part of dense: whole on every tp rank; under sequence parallelism
                                 // their gradients differ and are summed over tp
   std::int64_t head_norms = 0;  // part of replicated: norms of single heads, whose gradients differ

@@ -33,13 +33,15 @@ std::int64_t joined_elements(std::int64_t begin, std::int64_t end, std::int64_t 
 /// Finds the fullest reduction of each layer.
 class ReductionSink {
  public:
-  /// \param parts  elements of the ranks' parts, dense and routed; 0 where every copy is whole
+  /// \param parts  elements of the ranks' parts, dense and routed; 0 where every copy is whole: but
+  ///               for one tensor that is a bucket by itself and that the ranks divide
   /// \param kept  of gradients that a rank keeps, from the start on where `early`
   /// \param gathers  weights are gathered, those in use are there
   /// \param each  bytes of an element
-  ReductionSink(const Unit& stage, const Unit& parts, std::int64_t limit, std::int64_t kept,
-                bool early, bool gathers, std::int64_t each)
+  ReductionSink(const Unit& stage, const Unit& parts, const ShardRanks& ranks, std::int64_t limit,
+                std::int64_t kept, bool early, bool gathers, std::int64_t each)
       : left_{stage.dense, stage.routed},
+        ranks_{ranks.dense, ranks.routed},
         parts_{parts.dense, parts.routed},
         limit_(limit),
         kept_(kept),
@@ -61,9 +63,15 @@ class ReductionSink {
     const std::size_t group = routed ? 1 : 0;
     const std::int64_t end = left_[group];
     left_[group] -= elements;
-    const std::int64_t joined =
-        parts_[group] == 0 ? elements : joined_elements(left_[group], end, parts_[group], limit_);
-    full_.push_back({0, 0, 0, joined, elements > limit_ ? elements : 0, 0});
+    const bool alone = elements > limit_;
+    Reduction full;
+    full.beside = alone ? elements : 0;
+    if (parts_[group] > 0) {
+      full.joined = joined_elements(left_[group], end, parts_[group], limit_);
+    } else if (!alone || elements % ranks_[group] != 0) {
+      full.joined = elements;
+    }
+    full_.push_back(full);
   }
   /// Of what is full, when a gradient of so many elements is there besides.
   void reduce(std::int64_t besides) {
@@ -71,6 +79,7 @@ class ReductionSink {
       each.ready = ready_;
       each.made = made_;
       each.begins = besides;
+      if (gathers_) each.weights = besides > 0 ? besides : left_in_use();
       each.beside += besides;
       const bool copies_more = first_ && each.joined >= kept_;
       if (!copies_more) each.kept = kept_;
@@ -83,8 +92,11 @@ class ReductionSink {
   std::vector<Reduction> take() { return std::move(reductions_); }
 
  private:
+  std::int64_t left_in_use() const {
+    return layer_->role == LayerRole::embedding ? layer_->parameters.dense : 0;
+  }
   std::int64_t total(const Reduction& one) const {
-    const std::int64_t elements = one.joined + one.beside + one.kept + (gathers_ ? one.begins : 0);
+    const std::int64_t elements = one.joined + one.beside + one.kept + one.weights;
     return elements * each_ + (one.begins > 0 ? when_made(layer_->leaving, one.made).peak : 0);
   }
   void add(const Reduction& one) {
@@ -97,6 +109,7 @@ class ReductionSink {
   }
 
   std::array<std::int64_t, 2> left_;
+  std::array<std::int64_t, 2> ranks_;
   std::array<std::int64_t, 2> parts_;
   std::int64_t limit_;
   std::int64_t ready_ = 0;  // elements of the layers after this one …
@@ -138,7 +151,7 @@ BucketCopies::BucketCopies(const StageParts& parts, const StageContext& context)
     part = {joined_part(parts.dense, ranks.dense), joined_part(parts.routed, ranks.routed)};
     if (engine.joins_whole_gradients) kept = rank_part(parts, ranks, true).whole;
   }
-  ReductionSink sink({parts.dense, parts.routed}, part, rules.limit, kept,
+  ReductionSink sink({parts.dense, parts.routed}, part, ranks, rules.limit, kept,
                      context.num_microbatches > 1, layout.zero_stage >= 3,
                      context.rules->weight_bytes);
   const ChunkEnds ends = {nullptr, parts.copied, false};

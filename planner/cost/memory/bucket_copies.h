@@ -24,16 +24,19 @@ BucketUse bucket_use(const StageContext& context);
 /// bucket, and a part alone is not copied. A reduction begins when the gradient after is made. The
 /// first one makes room for the gradients that a rank keeps (RankPart::whole) when its copy is
 /// gone. Source: deepspeedai/DeepSpeed@v0.19.8:deepspeed/runtime/zero/stage_1_and_2.py:1411-1440,
-/// 1540-1580, 2367; deepspeed/runtime/comm/coalesced_collectives.py:122.
+/// 1540-1580, 2367; deepspeed/runtime/comm/coalesced_collectives.py:122;
+/// deepspeed/runtime/zero/partitioned_param_coordinator.py (release_backward_leftovers).
 class BucketCopies {
  public:
   struct Reduction {
-    std::int64_t ready = 0;   // elements of the stage's layers after the one that begins it
-    std::int64_t made = 0;    // of that layer, of which it has made the gradients before
-    std::int64_t begins = 0;  // of the tensor whose gradient begins it; 0 = the end of backward
-    std::int64_t joined = 0;  // elements of the copy
-    std::int64_t beside = 0;  // of gradients outside the bucket
-    std::int64_t kept = 0;    // of gradients of the rank's part that reductions have left
+    std::int64_t ready = 0;    // elements of the stage's layers after the one that begins it
+    std::int64_t made = 0;     // of that layer, of which it has made the gradients before
+    std::int64_t begins = 0;   // of the tensor whose gradient begins it; 0 = the end of backward
+    std::int64_t weights = 0;  // of those in use under ZeRO-3: its own, or at the end the
+                               // embedding's, whose input has no gradient that would release them
+    std::int64_t joined = 0;   // elements of the copy
+    std::int64_t beside = 0;   // of gradients outside the bucket
+    std::int64_t kept = 0;     // of gradients of the rank's part that reductions have left
   };
 
   BucketCopies() = default;

@@ -70,25 +70,29 @@ bool embedding_next(const StageMoment& moment) {
   return moment.before.gathered() == moment.outside_before;
 }
 
-/// FSDP2. Forward: the unsharded parameters of this unit, the gather output they were copied from
-/// (kept until the next unit's is waited for) and the next unit's. Backward: the unsharded
+/// FSDP2. Forward: the unsharded parameters of this unit and the gather output they were copied
+/// from, kept until the next unit's is waited for. The host makes room for that one when this unit
+/// is resharded, if it is; our executor has it while the unit runs. Backward: the unsharded
 /// parameters and the output gathered for the unit before. Where all stays unsharded, the output is
 /// there in the first forward pass alone; backward reshards unit by unit, but in a pipeline.
 ///
 /// While the loss runs the last output is gone and the unit before is not asked for yet: backward's
 /// hook is on the head's output. Norm and head are one unit of two modules: when the head's
 /// gradients leave, its weights are resharded and gathered once more for the norm's backward pass.
+/// Before a block runs backward it is copied out of the output, and experts that are cut along
+/// dimension 1 through a copy of theirs; then the unit before is gathered.
 /// A table that the head works with too belongs to the root, which stays whole from forward to
 /// backward, and so do positions. Source:
 /// pytorch@v2.15.0:torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, pre_backward and
 /// post_backward; _fsdp_state.py, _lazy_init.
 Gathered copied_out(const StageParts& parts, const Layout& layout, const StageMoment& moment,
-                    bool backward, bool first_pass) {
+                    bool backward, bool first_pass, bool waited) {
   Gathered g;
   const bool outer = moment.layer->role == LayerRole::embedding;
   const bool reduces = moment.instant == Instant::reduction;
   const bool at_loss = moment.layer->loss_apart && moment.instant == Instant::fullest;
-  const Unit own = reduces && outer ? Unit{} : gathered_unit(*moment.layer);
+  const bool resharded = reduces && (waited || moment.layer->role != LayerRole::head);
+  const Unit own = resharded ? Unit{} : gathered_unit(*moment.layer);
   if (layout.reshard_after_forward == 0) {
     const bool has_output = first_pass && !backward && !at_loss;
     if (has_output) g.unit = whole(own);
@@ -103,15 +107,20 @@ Gathered copied_out(const StageParts& parts, const Layout& layout, const StageMo
   g.unit = whole(own);
   if (!outer) g.root = {moment.root_unit, 0};
   if (at_loss || (reduces && outer)) return g;
-  if (reduces) {
+  if (reduces && !resharded) {
     g.output = g.unit;
+  } else if (moment.instant == Instant::copied_out) {
+    g.output = g.unit;
+    g.output.elements += moment.layer->parameters.cut_by_rows;
   } else if (backward) {
     g.ahead = whole(moment.next);
     const bool there = !outer && embedding_next(moment) && !own_kernels(*moment.layer);
     if (there) g.ahead.elements -= g.root.elements;
   } else {
-    g.output = g.unit;
-    g.ahead = whole(moment.previous);
+    g.output = moment.tied_table > 0 && moment.layer->role == LayerRole::head ? whole(moment.next)
+                                                                              : g.unit;
+    const bool stays = outer && moment.tied_table > 0;
+    if (stays || own_kernels(*moment.layer)) g.ahead = whole(moment.previous);
   }
   return g;
 }
@@ -150,10 +159,10 @@ bool nothing_else_in_flight(const StageParts& parts, const StageContext& context
   return bytes_of(held, saved) == 0;
 }
 
-/// Elements of the tensor whose gradient begins a reduction of a bucket: its weight is in use.
-std::int64_t begins_reduction(const StageBuffers& buffers, const StageMoment& moment) {
+/// Elements of the weights that are in use when a bucket is reduced.
+std::int64_t in_use_at_reduction(const StageBuffers& buffers, const StageMoment& moment) {
   const BucketCopies::Reduction* reduction = buffers.copies.at(moment);
-  return reduction != nullptr ? reduction->begins : 0;
+  return reduction != nullptr ? reduction->weights : 0;
 }
 
 /// A block that runs again before its backward pass.
@@ -199,7 +208,7 @@ WholeWeights queued_at(const StageBuffers& buffers, const StageParts& parts,
   std::int64_t own = buffers.units.gathered_by(moment);
   if (is_outside(moment)) {
     if (engine.keeps_root_gathered) own = 0;
-    if (joined) own = begins_reduction(buffers, moment);
+    if (joined) own = in_use_at_reduction(buffers, moment);
   }
   return of_units(own + buffers.units.ahead(moment, backward), parts.largest_block,
                   buffers.units.block().gathered);
@@ -216,7 +225,7 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
   Gathered g;
   g.parts = parts_so_far(buffers, parts, context, moment, backward);
   if (buffers.first_pass) {
-    g.queue.elements = joined && !runs_again(moment, layout) ? begins_reduction(buffers, moment)
+    g.queue.elements = joined && !runs_again(moment, layout) ? in_use_at_reduction(buffers, moment)
                                                              : tensor_in_use(moment, layout);
     return g;
   }
@@ -238,7 +247,7 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
   const Unit unit = gathered_unit(*moment.layer);
   if (engine.gather == GatherBuffer::copy_out) {
     const bool first = nothing_else_in_flight(parts, context, moment);
-    g = copied_out(parts, layout, moment, backward, first);
+    g = copied_out(parts, layout, moment, backward, first, reduces_waiting(context));
     // The cast of a shard is gone when its gather is issued; our arena has it to the gather's end.
     if (!own_kernels(*moment.layer)) {
       if (layout.reshards_to_groups()) g.parts = parts_before(parts, layout, moment);

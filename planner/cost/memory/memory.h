@@ -77,7 +77,9 @@ Unit gathered_unit(const LayerMemory& layer);
 enum class Instant : std::uint8_t {
   fullest,      // of all its operations; of a head whose loss is apart, while the loss runs
   beside_loss,  // of that head, while all else runs
-  reduction,    // of an embedding or head whose gradients are being reduced
+  reduction,    // of an embedding or head whose gradients are being reduced; of any layer whose
+                // gradients waited for the last micro-batch
+  copied_out,   // of a block whose weights were just copied out to run backward
 };
 
 /// An instant of a micro-batch at which a stage may be at its fullest: one layer runs, forward or

@@ -1,5 +1,7 @@
 #include "planner/cost/memory/moment_pass.h"
 
+#include <utility>
+
 namespace shardwise {
 namespace {
 
@@ -17,11 +19,31 @@ PassMemory reducing_pass(const StageBuffers& buffers, const StageMoment& moment,
   return pass;
 }
 
+/// Of a block whose gradients are reduced: the gradient that it hands back. Gradients that waited
+/// are no tensors of this pass.
+PassMemory when_reduced(const StageBuffers& buffers, const LayerMemory& layer) {
+  PassMemory pass = layer.reduction;
+  if (is_block(layer.role)) pass.peak = pass.made = layer.input;
+  if (buffers.gradients_leave) pass.peak -= std::exchange(pass.gradients, 0);
+  return pass;
+}
+
+/// Of a block before its first operation runs backward: what it kept, and the gradient of its
+/// output.
+PassMemory when_copied_out(const StageMoment& moment) {
+  PassMemory pass;
+  pass.kept = moment.whole ? moment.layer->saved_whole : moment.layer->saved;
+  pass.handed = moment.layer->input;
+  pass.peak = pass.kept + pass.handed;
+  return pass;
+}
+
 }  // namespace
 
-const PassMemory& pass_of(const StageBuffers& buffers, const StageMoment& moment, bool backward) {
+PassMemory pass_of(const StageBuffers& buffers, const StageMoment& moment, bool backward) {
   const LayerMemory& layer = *moment.layer;
-  if (moment.instant == Instant::reduction) return layer.reduction;
+  if (moment.instant == Instant::reduction) return when_reduced(buffers, layer);
+  if (moment.instant == Instant::copied_out) return when_copied_out(moment);
   if (moment.instant == Instant::beside_loss) {
     return backward ? layer.backward_beside_loss : layer.forward_beside_loss;
   }

@@ -82,6 +82,11 @@ bool gradients_wait(const StageContext& context) {
          context.rules->engine->gradient_buffer != GradientBuffer::contiguous;
 }
 
+bool reduces_waiting(const StageContext& context) {
+  return context.layout->pp == 1 && gradients_wait(context) && !joins_root(context) &&
+         context.rules->engine->gather == GatherBuffer::copy_out && !context.rules->step_block;
+}
+
 bool gradients_leave(const StageContext& context) {
   const Layout& layout = *context.layout;
   if (context.rules->engine->gradient_buffer != GradientBuffer::copy_in) return false;
@@ -246,6 +251,12 @@ Staging staging_at(const StageBuffers& buffers, const StageParts& parts,
   if (buffers.bucket_use != BucketUse::none) {
     return bucket_staging(buffers, parts, context, moment, joined);
   }
+  const std::int64_t elements = moment.layer->parameters.dense + moment.layer->parameters.routed;
+  if (reduces_waiting(context) && moment.instant == Instant::reduction) {
+    staging.unreduced.count -= moment.ready.elements();
+    staging.unit = {elements, rules.reduce_bytes};
+    return staging;
+  }
   staging.buffer = bucket_buffer(buffers, context, moment, joined);
   staging.queue = buffers.reduce_queue;
   staging.root = buffers.reduce_root;
@@ -267,7 +278,6 @@ Staging staging_at(const StageBuffers& buffers, const StageParts& parts,
   const bool joins_table = joined && moment.layer->role == LayerRole::embedding;
   if (backward && !joins_table) staging.table = moment.tied_gradients;
   if (!by_unit) return staging;
-  const std::int64_t elements = moment.layer->parameters.dense + moment.layer->parameters.routed;
   if (!joins_root(context)) {
     // The reduction of the unit before still reads its input.
     const bool own = moment.instant == Instant::reduction;

@@ -75,6 +75,10 @@ Amount reduce_buffer(const MemoryRules& rules, const Layout& layout);
 /// gradients that have been whole until then.
 bool gradients_wait(const StageContext& context);
 
+/// Whether FSDP2 reduces them then unit by unit, each copied whole into the input of its reduction.
+/// Not in pipelines, where that is not counted.
+bool reduces_waiting(const StageContext& context);
+
 /// Whether a weight gradient that autograd has made is free once it is in a bucket, or has joined
 /// that of earlier micro-batches: nothing is left of a layer's, but the one that is made.
 bool gradients_leave(const StageContext& context);

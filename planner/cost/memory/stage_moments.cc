@@ -284,9 +284,26 @@ class Search {
     fullest_.backward = backward;
     fullest_.joined = joined;
   }
+  /// Before and after a block of FSDP2's runs backward, where that may be fuller: where the unit
+  /// before it is none to gather ahead, experts are copied twice, or gradients waited.
+  void look_beside(StageMoment moment) {
+    const LayerMemory& layer = *moment.layer;
+    const bool gathers = context_.rules->engine->gather == GatherBuffer::copy_out &&
+                         context_.layout->zero_stage >= 3 && is_block(layer.role);
+    if (!gathers || own_kernels(layer)) return;
+    const bool first = moment.before.gathered() == moment.outside_before;
+    if (first || layer.parameters.cut_by_rows > 0) {
+      moment.instant = Instant::copied_out;
+      look(moment, true);
+    }
+    if (!reduces_waiting(context_)) return;
+    moment.instant = Instant::reduction;
+    look(moment, true);
+  }
   /// Backward, when it has come to `first`, and on the way there from the last of its kind.
   void look_further(const StageMoment& first) {
     look(first, true);
+    look_beside(first);
     const bool as_made = shared_.buffers.bucket_use == BucketUse::as_made;
     if (!shared_.buffers.reduces_queued && !as_made) return;
     std::vector<std::int64_t> fullest;
@@ -362,6 +379,7 @@ FullestMoment fullest_moment(const StageParts& parts, const StageContext& contex
   for (const StageMoment& moment : parts.moments) {
     if (moment.instant != Instant::reduction) search.look(moment, false);
     search.look(moment, true);
+    search.look_beside(moment);
     if (!first_pass || moment.layer->role != LayerRole::head) continue;
     StageMoment beside_loss = moment;
     beside_loss.instant = Instant::beside_loss;

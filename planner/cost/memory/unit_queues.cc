@@ -185,7 +185,13 @@ std::int64_t UnitQueues::gathered_by(const StageMoment& moment) const {
 }
 
 std::int64_t UnitQueues::group_output(const StageMoment& moment, bool backward) const {
-  return std::min(ahead(moment, backward), largest_group_);
+  return takes_table(moment, backward) ? 0 : std::min(ahead(moment, backward), largest_group_);
+}
+
+bool UnitQueues::takes_table(const StageMoment& moment, bool backward) const {
+  const std::int64_t left = (backward ? moment.before : moment.after).gathered();
+  const std::int64_t table = backward ? moment.outside_before : moment.outside_after;
+  return table > 0 && capacity_.gathers - gathered_by(moment) > left - table;
 }
 
 std::int64_t UnitQueues::ahead(const StageMoment& moment, bool backward) const {
@@ -195,6 +201,7 @@ std::int64_t UnitQueues::ahead(const StageMoment& moment, bool backward) const {
                              whole_unit(moment.layer->parameters, *engine_, *layout_).gathered;
     const std::int64_t left =
         backward ? all - own - moment.after.gathered() : moment.after.gathered();
+    if (takes_table(moment, backward)) return left;
     return std::max<std::int64_t>(0, std::min(capacity_.gathers - own, left));
   }
   if (block_.gathered == 0) return 0;

@@ -69,7 +69,8 @@ class UnitQueues {
   std::int64_t gathered_by(const StageMoment& moment) const;
   /// Weights gathered besides those, as far as the chunk has them: Megatron-FSDP's units until the
   /// capacity is on its way, and under DeepSpeed tensors until the capacity is there with the
-  /// layer. Source: deepspeedai/DeepSpeed@v0.19.8:deepspeed/runtime/zero/
+  /// layer, of which a table that is more than there is room for comes whole. Source:
+  /// deepspeedai/DeepSpeed@v0.19.8:deepspeed/runtime/zero/
   /// partitioned_param_coordinator.py:421-475.
   std::int64_t ahead(const StageMoment& moment, bool backward) const;
   /// The flat tensor that DeepSpeed gathers a group of tensors ahead into, from which they are
@@ -90,6 +91,9 @@ class UnitQueues {
   std::vector<std::int64_t> fullest_after() const;
 
  private:
+  /// Whether DeepSpeed's queue has come to the embedding or the head, which is gathered whole.
+  bool takes_table(const StageMoment& moment, bool backward) const;
+
   /// What of `elements` of blocks is with padding.
   static std::int64_t padded(std::int64_t elements, std::int64_t block, std::int64_t room);
   bool has_head(const StageMoment& moment) const {

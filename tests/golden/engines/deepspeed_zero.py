@@ -49,6 +49,8 @@ MODELS = {
                    "pad_token_id": 0, "sliding_window": None},
     "small-gemma": {**shapes.llama(6, 512, 2048, 4, 2, 16000), "model_type": "gemma", **shapes.TIED},
     "small-tied": shapes.llama(6, 512, 1376, 8, 8, 16000, **shapes.TIED),
+    "thin": shapes.llama(4, 512, 700, 8, 4, 16000),  # fullest when the embedding is reduced
+    "shallow": shapes.llama(2, 256, 2048, 4, 2, 16000),  # a table is gathered ahead beside all else
     "narrow": shapes.llama(6, 512, 1376, 8, 8, 2000),  # no tensor is larger than a bucket
     "deep": shapes.llama(60, 128, 344, 4, 4, 2000)}    # a group gathered ahead has several blocks
 BUCKET = 4_000_000        # reduce_bucket_size
@@ -152,6 +154,8 @@ def cases():
     yield case("small-gemma", 8, 2, "full", seq=1024)
     yield case("deep", 8, 3)
     yield case("deep", 8, 3, "full")
+    yield case("thin", 3, 3, "full")
+    yield case("shallow", 8, 3)
 
 
 def name(case):

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""PyTorch's FSDP2 where a part of the pass is spread over ranks or experts: two whole steps.
+"""PyTorch's FSDP2 where a part of the pass is spread over ranks or experts, or weights are most of
+it: two whole steps.
 
 Jobs and bytes are those of fsdp2.py. Besides, of PyTorch and transformers,
 
     experts            models of transformers, whose experts are one tensor and multiply by groups
                        (its default). They are placed as torchtitan places them
+    few tokens         LoRA, two blocks, gradients that wait: fullest where weights are copied out
+                       or gradients copied in
     context parallel   PyTorch's own ring (_templated_ring_attention and its backward), by all-to-all
                        or all-gather, with the stand-in for attention in each of its steps. Ranks do
                        not work alike: the larger figures of the first, the second and the last
@@ -34,6 +37,8 @@ QWEN3_MOE = {**shapes.llama(4, 2048, 6144, 32, 4, 151936, 128), "model_type": "q
              "use_sliding_window": False}
 fsdp2.MODELS.update({
     "mixtral-4": {**shapes.MIXTRAL, "intermediate_size": 3584}, "qwen3-moe-4": QWEN3_MOE,
+    "mixtral-2": {**shapes.cut(shapes.MIXTRAL, 2), "intermediate_size": 3584},
+    "wide-2": shapes.llama(2, 4096, 14336, 32, 8, 2048),
     "sixty-experts-3": {**shapes.cut(QWEN3_MOE, 3), "num_experts": 60, "num_experts_per_tok": 4,
                         "moe_intermediate_size": 1408},
     "thin-mha-3": shapes.llama(3, 4096, 1024, 32, 32, 2048),
@@ -155,6 +160,15 @@ def cases():
     yield fsdp2.case("sixty-experts-3", 48, 2, 4096, "full")
     yield fsdp2.case("1b-4-tied", 8, 1, 512, "full", micro=2, tells_last=True)
     yield fsdp2.case("thin-2-tied", 8, 2, 256, micro=2, tells_last=True)
+    yield fsdp2.case("8b-4", 8, 1, 256, frozen=True)
+    yield fsdp2.case("1b-4-tied", 8, 1, 256, "full", frozen=True)
+    yield fsdp2.case("wide-2", 8, 1, 512)
+    yield fsdp2.case("wide-2", 8, 1, 2048)
+    yield fsdp2.case("wide-2", 8, 1, 512, micro=2, reduce_every=False)
+    yield fsdp2.case("small-table-4", 8, 1, 512, micro=2, reduce_every=False)
+    yield fsdp2.case("mixtral-2", 16, 1, 512)
+    yield fsdp2.case("mixtral-2", 16, 1, 512, "full")
+    yield fsdp2.case("mixtral-4", 32, 1, 4096, "full")
 
 
 def rings():
