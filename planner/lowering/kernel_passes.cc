@@ -1,6 +1,8 @@
 #include "planner/lowering/kernel_passes.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "planner/cost/step/pipeline_times.h"
@@ -10,6 +12,10 @@ namespace shardwise {
 namespace {
 
 constexpr std::size_t kParts = 5;
+
+bool is_forward(LayerPart part) {
+  return part == LayerPart::forward || part == LayerPart::recompute;
+}
 
 }  // namespace
 
@@ -41,13 +47,95 @@ const std::vector<KernelPasses::Step>& KernelPasses::steps(std::int32_t kind, La
   std::vector<Step>& steps = steps_[at];
   if (made_[at]) return steps;
   made_[at] = true;
+  if (context_.regions) {
+    steps = regions(in_order(kind, part));
+    return steps;
+  }
   const std::vector<LayerItem>& items = context_.items[static_cast<std::size_t>(kind)];
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (runs(items[i], part)) steps.push_back(step_of(items[i], static_cast<std::int32_t>(i)));
   }
-  if (part != LayerPart::forward && part != LayerPart::recompute) std::ranges::reverse(steps);
+  if (!is_forward(part)) std::ranges::reverse(steps);
   hide_exchange(steps, kind);
   return steps;
+}
+
+/// What follows the last collective of a forward pass works element by element on what that sums
+/// (a residual, rows of positions), and ranks do it before, as part of what is summed. A recompute
+/// ends before that collective: nobody reads what it would hand on.
+void KernelPasses::settle_end(std::vector<Share>& items, LayerPart part) {
+  if (!is_forward(part)) return;
+  const auto moves = [](const Share& each) { return each.item->moves; };
+  const auto found = std::find_if(items.rbegin(), items.rend(), moves);
+  if (found == items.rend() || found->item->beside) return;
+  const auto last = std::prev(found.base());
+  if (part == LayerPart::recompute) {
+    items.erase(last, items.end());
+  } else {
+    std::rotate(last, std::next(last), items.end());
+  }
+}
+
+/// The items of a pass in the order in which they run. Where a head works on some rows at a time,
+/// up to the sum of its input's gradient, each has its share of them.
+std::vector<KernelPasses::Share> KernelPasses::in_order(std::int32_t kind, LayerPart part) const {
+  std::vector<Share> all;
+  for (const LayerItem& item : context_.items[static_cast<std::size_t>(kind)]) {
+    if (runs(item, part)) all.push_back({&item, 1});
+  }
+  if (!is_forward(part)) std::ranges::reverse(all);
+  settle_end(all, part);
+  const bool head = context_.memories[static_cast<std::size_t>(kind)].role == LayerRole::head;
+  if (!head || part != LayerPart::backward || all.empty() || all.front().item->moves) return all;
+  const std::int64_t chunks = std::llround(all.front().item->kernel.times);
+  const auto whole = std::ranges::find_if(all, [](const Share& each) {
+    return each.item->moves && each.item->collective.kind != CollectiveKind::all_gather;
+  });
+  std::vector<Share> cut;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    for (auto each = all.begin(); each != whole; ++each) {
+      cut.push_back({each->item, 1.0 / static_cast<double>(chunks)});
+    }
+  }
+  cut.insert(cut.end(), whole, all.end());
+  return cut;
+}
+
+std::vector<KernelPasses::Step> KernelPasses::regions(const std::vector<Share>& items) {
+  std::vector<Step> made;
+  OpCost open;
+  open.launches = 0;
+  const auto add = [&](std::int32_t cost) {
+    made.emplace_back();
+    made.back().part = static_cast<std::int32_t>(made.size()) - 1;
+    made.back().cost = cost;
+  };
+  const auto close = [&] {
+    if (open.kernels.empty()) return;
+    open.kernels.front().name.clear();  // a region has a number
+    add(builder_.cost(std::exchange(open, {})));
+    open.launches = 0;
+  };
+  bool beside = false;
+  for (const auto& [item, share] : items) {
+    if (!item->moves) {
+      open.kernels.push_back(item->kernel);
+      open.kernels.back().times *= share;
+      open.kernels.back().launches *= share;
+      open.launches += open.kernels.back().launches;
+      if (std::exchange(beside, false)) close();
+      continue;
+    }
+    close();
+    CollectiveWork work = item->collective;
+    work.times *= share;
+    add(builder_.collective_cost(work, item->launches * share));
+    made.back().moves = true;
+    made.back().beside = beside = item->beside;
+    made.back().stream = stream_of(work.group);
+  }
+  close();
+  return made;
 }
 
 /// Cuts each exchange of a layer's experts into the share that stops compute and the rest, which

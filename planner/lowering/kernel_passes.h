@@ -12,6 +12,16 @@ namespace shardwise {
 /// closed form sums. Kernels follow one another on the compute stream. A collective waits for the
 /// kernel before it and the next kernel waits for it; one that runs beside a kernel holds up the
 /// kernel after that. An exchange of experts that runs beside another micro-batch holds up nothing.
+///
+/// Where the context cuts regions, the kernels between two collectives of a pass are one operation,
+/// a region, whose price is the sum of theirs. So a block without sequence parallelism is
+///   forward    norm … output | all-reduce | norm … down | all-reduce
+///   recompute  norm … output | all-reduce | norm … down
+///   backward   down … up | all-reduce | norm … queries | all-reduce | norm
+/// and a head whose logits are cut over ranks, by chunks of rows,
+///   backward   logits | all-gather | gradients, logits | all-gather | … | all-reduce | norm
+/// ProgramOp::part counts a pass's regions and collectives from 0. A kernel beside which a
+/// collective runs is a region of its own.
 class KernelPasses {
  public:
   KernelPasses(const LoweringContext& context, StageBuilder& builder);
@@ -34,6 +44,14 @@ class KernelPasses {
   };
   const std::vector<Step>& steps(std::int32_t kind, LayerPart part);
   Step step_of(const LayerItem& item, std::int32_t number);
+  /// An item of a pass, or a share of one that runs by chunks of rows.
+  struct Share {
+    const LayerItem* item = nullptr;
+    double share = 1;
+  };
+  static void settle_end(std::vector<Share>& items, LayerPart part);
+  std::vector<Share> in_order(std::int32_t kind, LayerPart part) const;
+  std::vector<Step> regions(const std::vector<Share>& items);
   void hide_exchange(std::vector<Step>& steps, std::int32_t kind);
 
   const LoweringContext& context_;

@@ -1,5 +1,6 @@
 #include "planner/lowering/lower.h"
 
+#include "planner/lowering/lower_regions.h"
 #include "planner/lowering/stage/lowering_context.h"
 #include "planner/lowering/stage_lowering.h"
 
@@ -24,6 +25,12 @@ StepProgram lower(const Plan& plan, const LoweringContext& context, Granularity 
 
 StepProgram lower(const Plan& plan, Granularity granularity, StepKind step) {
   return lower(plan, lowering_context(plan, granularity, step == StepKind::first), granularity);
+}
+
+StepProgram lower_regions(const Plan& plan, StepKind step) {
+  LoweringContext context = lowering_context(plan, Granularity::layer, step == StepKind::first);
+  cut_regions(context);
+  return lower(plan, context, Granularity::layer);
 }
 
 StepProgram lower_without_buffers(const Plan& plan, Granularity granularity) {

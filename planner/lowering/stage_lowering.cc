@@ -163,8 +163,9 @@ class StageLowering {
         lists_.allocates.clear();
       }
     }
+    const auto first = static_cast<OpId>(builder_.program().operations.size());
     const OpId op = add(turn, part, lists_);
-    builder_.message_in(op, handed.buffer, false);
+    builder_.message_in(first, handed.buffer, false);
     builder_.message_in(op, made.buffer, true);
     data_parallel_->after(turn, op);
     memory_.after(turn, op);

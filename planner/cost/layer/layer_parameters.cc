@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/cost/layer/adapters.h"
+#include "planner/cost/layer/head_norm.h"
 #include "planner/cost/layer/operation_memory.h"
 #include "planner/cost/layer/shard_ranks.h"
 #include "planner/spec/text/check.h"
@@ -39,12 +40,6 @@ bool cut_by_rows(const LocalTensor& experts, std::int64_t ranks) {
 LocalTensor stacked(const LocalTensor& experts, std::int64_t ranks) {
   if (experts.count == 1 || cut_by_rows(experts, ranks)) return experts;
   return {experts.count, experts.rows * experts.row_elements, 1};
-}
-
-/// A norm of queries or keys of one head, which the heads of all tp ranks share.
-bool is_head_norm(const ParameterSpec& p) {
-  return p.tp_dim < 0 &&
-         (p.name.find("q_norm") != std::string::npos || p.name.find("k_norm") != std::string::npos);
 }
 
 /// A bias that evens out the load of experts.

@@ -139,7 +139,11 @@ Seconds LayerPricer::charge(Pass pass, CollectiveKind kind, double bytes, GroupK
   item.collective.dtype = wide_dtype(job_.precision);
   item.collective.bytes = static_cast<std::int64_t>(bytes);
   item.collective.times = placing.times;
-  notes_.add(std::move(item), placing.at);
+  if (placing.late) {
+    notes_.keep(std::move(item));
+  } else {
+    notes_.add(std::move(item), placing.at);
+  }
   return time;
 }
 
@@ -147,6 +151,11 @@ void LayerNotes::add(LayerItem collective, std::size_t at) {
   collective.again = again(collective.pass);
   const std::size_t place = std::min(at, items_->size());
   items_->insert(items_->begin() + static_cast<std::ptrdiff_t>(place), std::move(collective));
+}
+
+void LayerNotes::keep(LayerItem collective) {
+  collective.pass = Pass::backward;
+  kept_.push_back(std::move(collective));
 }
 
 void LayerNotes::add(Pass pass, KernelWork kernel, bool weight) {

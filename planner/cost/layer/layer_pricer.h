@@ -85,6 +85,8 @@ class LayerNotes {
   void add(Pass pass, KernelWork kernel, bool weight = false);
   /// \param at  the item before which it is \pre lists_items()
   void add(LayerItem collective, std::size_t at);
+  /// One among what begins the backward pass: set_late(). \pre lists_items()
+  void keep(LayerItem collective);
   /// What `times` collectives of a pass send.
   void add_traffic(Pass pass, double times, const TierTraffic& once) {
     traffic_ += times * (1 + again(pass)) * once;
@@ -134,6 +136,7 @@ class LayerPricer {
     bool beside = false;
     double times = 1;
     std::size_t at = kLast;
+    bool late = false;  // begins the backward pass, behind what was noted late so far
   };
   static constexpr std::size_t kLast = SIZE_MAX;
   /// The price of one collective of a group of the layer, which is noted. \param node  see node_of

@@ -143,9 +143,7 @@ class LayerWalk {
     const double rows = op.routed_expert         ? s_.met / static_cast<double>(groups)
                         : op.tp == TpSplit::none ? static_cast<double>(s_.spread)
                                                  : static_cast<double>(s_.tokens);
-    const bool by_chunks = in_backward(op) && job_.loss == LossKernel::chunked;
-    const double pieces =
-        by_chunks ? static_cast<double>(ceil_div(s_.tokens, s_.loss_rows(op))) : 1;
+    const double pieces = in_backward(op) ? static_cast<double>(s_.loss_pieces(op)) : 1;
     const Product p = pricer_.product(name, dtype, groups, rows, width, k, gradients_.output(),
                                       !job_.frozen_base, pieces);
     PassTime& forward = forward_of(op);
@@ -301,7 +299,7 @@ class LayerWalk {
     time_.backward.kernels += traffic.backward_kernels;
 
     if (embedding && op.tp == TpSplit::vocab) region_.embed(op.width);
-    if (op.kind == OpKind::loss && cut) region_.reduce_loss();
+    if (op.kind == OpKind::loss && cut) region_.reduce_loss(op);
   }
 
   /// What is saved in fewer bits is cast, and cast back where backward reads it.

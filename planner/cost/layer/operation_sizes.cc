@@ -354,8 +354,9 @@ void size_loss(OperationMemory& m, const OperationSizes& s) {
   m.loss = true;
   if (s.by_rows()) {
     const std::int64_t rows = s.loss == LossKernel::chunked ? s.loss_rows(op) : s.tokens;
-    // Logits of some rows, and the loss of every row.
-    m.backward_extra = rows * s.cut(op.width, op) * s.bytes + s.tokens * kFp32Bytes;
+    // Logits of some rows, the loss of every row, and what ranks that share logits know of those.
+    const std::int64_t known = s.tp > 1 ? rows * s.tp * kRowStatisticsBytes : 0;
+    m.backward_extra = rows * s.cut(op.width, op) * s.bytes + s.tokens * kFp32Bytes + known;
     return;
   }
   m.output = s.tokens * kFp32Bytes;

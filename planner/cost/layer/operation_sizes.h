@@ -4,11 +4,15 @@
 
 #include "planner/cost/layer/adapters.h"
 #include "planner/cost/layer/operation_memory.h"
+#include "planner/spec/text/units.h"
 
 namespace shardwise {
 
 inline constexpr std::int64_t kFp32Bytes = 4;
 inline constexpr std::int64_t kMaskBytes = 1;
+/// Of a row whose logits are cut over ranks, what each rank knows: its largest logit, the sum of
+/// e^(logit - largest), and the target's logit.
+inline constexpr std::int64_t kRowStatisticsBytes = 3 * kFp32Bytes;
 
 /// Sizes that all operations of a model share on one rank, for one micro-batch.
 struct OperationSizes {
@@ -78,6 +82,10 @@ struct OperationSizes {
   }
   /// Tokens whose logits exist at once, `op` being the head's product or the loss.
   std::int64_t loss_rows(const OperationSpec& op) const;
+  /// How often our head works on so many, one after the other. \pre by_rows()
+  std::int64_t loss_pieces(const OperationSpec& op) const {
+    return loss == LossKernel::chunked ? ceil_div(tokens, loss_rows(op)) : 1;
+  }
   /// Bytes of a copy of so many elements that a narrow product reads, with its scales.
   std::int64_t narrow_bytes(std::int64_t elements) const;
   /// Whether `op` is multiplied in 8 bits: matrices of the blocks, but the router's.

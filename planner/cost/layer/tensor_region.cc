@@ -221,8 +221,18 @@ void TensorRegion::embed(std::int64_t width) {
   stops(backward_, collective(Pass::backward, CollectiveKind::all_gather, bytes), kLast);
 }
 
-void TensorRegion::reduce_loss() {
+void TensorRegion::reduce_loss(const OperationSpec& loss) {
   if (layout_.tp == 1) return;
+  if (s_.by_rows()) {
+    const auto pieces = static_cast<double>(s_.loss_pieces(loss));
+    const Collective rows =
+        collective(Pass::backward, CollectiveKind::all_gather,
+                   static_cast<double>(kRowStatisticsBytes * layout_.tp * s_.tokens) / pieces);
+    pricer_.charge(rows.pass, rows.kind, rows.bytes, GroupKind::tp, {false, pieces, kLast, true});
+    backward_.tp += pieces * rows.time;
+    backward_.kernels += pieces * rows.kernels;
+    return;
+  }
   const double bytes = 4.0 * static_cast<double>(s_.tokens);
   for (int i = 0; i < 3; ++i) {
     stops(forward_, collective(Pass::forward, CollectiveKind::all_reduce, bytes), kLast);

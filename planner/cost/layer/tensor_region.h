@@ -33,8 +33,10 @@ class TensorRegion {
 
   /// Rows of a table that tp cuts: partial sums of [tokens, width].
   void embed(std::int64_t width);
-  /// Largest logit, sum of exponentials and logit of the target: three numbers a token.
-  void reduce_loss();
+  /// Largest logit, sum of exponentials and logit of the target: three numbers a token. `loss` is
+  /// the operation. Our head, which works by rows in backward, gathers the three of some rows at
+  /// once, so that every rank adds them up in one order.
+  void reduce_loss(const OperationSpec& loss);
 
  private:
   double bytes_of(std::int64_t width) const;

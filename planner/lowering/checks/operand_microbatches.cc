@@ -43,11 +43,13 @@ Held held_in(OperandPart part) {
 }  // namespace
 
 OperandMicrobatches::OperandMicrobatches(const ProgramOp& op, std::int32_t all)
-    : all_(all), own_(op.role == OpRole::reduce_outer ? -1 : op.microbatch) {}
+    : all_(all),
+      own_(op.role == OpRole::reduce_outer ? -1 : op.microbatch),
+      alone_(op.role == OpRole::finalize) {}
 
 /// Whether the operand adds what was read before it.
 bool OperandMicrobatches::joins(const Operand& operand) const {
-  return operand.access == Access::accumulate && !read_.none() && unit_ == operand.unit;
+  return operand.access == Access::accumulate && !alone_ && !read_.none() && unit_ == operand.unit;
 }
 
 bool OperandMicrobatches::may_read(const Operand& operand, const Microbatches& held) const {

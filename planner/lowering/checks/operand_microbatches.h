@@ -29,6 +29,7 @@ class OperandMicrobatches {
 
   std::int32_t all_ = 0;
   std::int32_t own_ = -1;   // the operation's; -1: those of the step
+  bool alone_ = false;      // its operands of gradients have nothing to do with one another
   Microbatches read_;       // gradients that it read
   std::int32_t unit_ = -1;  // and of which unit they are
 };

@@ -15,7 +15,7 @@ GradientFlow::GradientFlow(OperandWriter& writer)
   std::map<Part, std::vector<OpId>> makers;
   for (OpId op = 0; op < writer.program().operations.size(); ++op) {
     const ProgramOp& each = writer.operation(op);
-    if (each.role != OpRole::backward) continue;
+    if (each.role != OpRole::backward || is_between_regions(writer.program(), each)) continue;
     targets_[op];
     for (const TensorPlace& place : parameters_of(writer.run().model(), units, each.layer)) {
       const std::int32_t owner = units.tensor(place).layer;

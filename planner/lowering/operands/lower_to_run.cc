@@ -14,6 +14,7 @@ StepProgram lower_to_run(const Plan& plan, StepKind step, const DataParallelPlac
   SHARDWISE_CHECK(plan.layout.pp == 1 || plans_buffers(plan.engine), plan.engine.name);
   LoweringContext context = lowering_context(plan, Granularity::layer, step == StepKind::first);
   context.own_kernels = true;
+  cut_regions(context);
   StepProgram program;
   program.plan_digest = digest(plan);
   program.first_step = context.first_step;

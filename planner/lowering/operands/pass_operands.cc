@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/spec/text/check.h"
+
 namespace shardwise {
 namespace {
 
@@ -61,15 +63,70 @@ PassOperands::PassOperands(OperandWriter& writer, const GradientFlow& gradients)
 
 void PassOperands::list(OpId op) {
   const ProgramOp& each = writer_.operation(op);
+  if (is_between_regions(writer_.program(), each)) return met(op);
   const std::vector<TensorPlace> places =
       parameters_of(writer_.run().model(), *writer_.run().units, each.layer);
   tables(op);
   parameters(op, places);
   if (each.role == OpRole::backward) gradients(op, places);
-  if (each.role != OpRole::recompute) stream(op);
+  if (works_on_stream(op)) stream(op);
   room(op);
   step(op);
   if (each.role == OpRole::backward) sums(op);
+}
+
+/// Whether no other region of its pass follows.
+bool PassOperands::is_last_region(OpId op) const {
+  const ProgramOp& each = writer_.operation(op);
+  for (OpId next = op + 1; next < writer_.program().operations.size(); ++next) {
+    const ProgramOp& other = writer_.operation(next);
+    if (is_between_regions(writer_.program(), other)) continue;
+    const bool pass = other.role == OpRole::forward || other.role == OpRole::recompute ||
+                      other.role == OpRole::backward;
+    if (!pass) continue;
+    return other.role != each.role || other.layer != each.layer ||
+           other.microbatch != each.microbatch;
+  }
+  return true;
+}
+
+/// A recompute works on what was kept, and a head's backward pass makes the stream's gradient in
+/// the end, from what was kept of the stream.
+bool PassOperands::works_on_stream(OpId op) const {
+  const ProgramOp& each = writer_.operation(op);
+  if (each.role == OpRole::recompute) return false;
+  const bool head = writer_.run().kind_of(each.layer).role == LayerRole::head;
+  return !head || each.role == OpRole::forward || is_last_region(op);
+}
+
+/// The tensor of a collective between two regions.
+void PassOperands::met(OpId op) {
+  const ProgramOp& each = writer_.operation(op);
+  const std::vector<MetTensor>& tensors = writer_.run().room(each.layer).met(each.role);
+  const std::size_t number = number_in_pass(each);
+  SHARDWISE_CHECK(number < tensors.size(), name_of(writer_.program(), each));
+  const MetTensor& tensor = tensors[number];
+  Operand operand;
+  operand.part = tensor.part;
+  operand.access = Access::accumulate;
+  operand.dtype = tensor.dtype;
+  operand.first = tensor.first;
+  operand.count = tensor.count;
+  operand.piece = tensor.piece;
+  const auto mb = static_cast<std::size_t>(each.microbatch);
+  switch (tensor.part) {
+    case OperandPart::stream:
+      operand.buffer = streams_.at({each.microbatch, each.role == OpRole::forward});
+      break;
+    case OperandPart::saved:
+      operand.buffer = saved_[static_cast<std::size_t>(each.layer)][mb];
+      break;
+    default:
+      operand.buffer = space_;
+      break;
+  }
+  SHARDWISE_CHECK(operand.buffer != kNone, name_of(writer_.program(), each));
+  writer_.add(op, operand);
 }
 
 /// What the host hands an embedding and a head, and what the head hands back.
@@ -179,24 +236,27 @@ void PassOperands::room(OpId op) {
   const LayerRole role = writer_.run().kind_of(each.layer).role;
   const bool forward = each.role == OpRole::forward;
   const bool again = each.role == OpRole::recompute;
+  const bool goes_on = number_in_pass(each) > 0;
   const auto mb = static_cast<std::size_t>(each.microbatch);
 
   BufferId& saved = saved_[static_cast<std::size_t>(each.layer)][mb];
   if (saved == kNone)
     saved = writer_.make(MemoryCategory::activations, bytes.saved, each.layer, each.microbatch);
-  writer_.add(op, bytes_in(OperandPart::saved, forward ? Access::output : Access::accumulate, saved,
-                           bytes.saved));
+  writer_.add(
+      op, bytes_in(OperandPart::saved, forward && !goes_on ? Access::output : Access::accumulate,
+                   saved, bytes.saved));
 
   const std::int64_t room = forward ? bytes.forward_workspace : bytes.backward_workspace;
-  const BufferId ready = std::exchange(recomputed_, kNone);
+  const BufferId ready = goes_on ? space_ : std::exchange(recomputed_, kNone);
   const MemoryCategory category = again                     ? MemoryCategory::recompute_scratch
                                   : role == LayerRole::head ? MemoryCategory::logits_and_loss
                                                             : MemoryCategory::working;
-  const bool filled = each.role == OpRole::backward && ready != kNone;
-  const BufferId space = filled ? ready : writer_.make(category, room, each.layer, each.microbatch);
-  if (again) recomputed_ = space;
-  const Access access = filled ? Access::accumulate : again ? Access::output : Access::workspace;
-  writer_.add(op, bytes_in(OperandPart::layer_workspace, access, space, room));
+  const bool filled = (goes_on || each.role == OpRole::backward) && ready != kNone;
+  space_ = filled ? ready : writer_.make(category, room, each.layer, each.microbatch);
+  if (again) recomputed_ = space_;
+  const bool stays = again || !is_last_region(op);
+  const Access access = filled ? Access::accumulate : stays ? Access::output : Access::workspace;
+  writer_.add(op, bytes_in(OperandPart::layer_workspace, access, space_, room));
   writer_.add(op, bytes_in(OperandPart::kernel_workspace, Access::workspace,
                            writer_.kernel_workspace(), writer_.kernel_workspace_bytes()));
 }

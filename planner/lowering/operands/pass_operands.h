@@ -35,6 +35,9 @@ class PassOperands {
   void gradients(OpId op, const std::vector<TensorPlace>& places);
   void stream(OpId op);
   void room(OpId op);
+  void met(OpId op);
+  bool works_on_stream(OpId op) const;
+  bool is_last_region(OpId op) const;
   void step(OpId op);
   void sums(OpId op);
   BufferId weights_of(OpId op, std::size_t unit,
@@ -48,6 +51,7 @@ class PassOperands {
   std::map<std::pair<std::int32_t, bool>, BufferId> streams_;  // by micro-batch, forward or not
   std::vector<std::vector<BufferId>> saved_;                   // by layer and micro-batch
   BufferId recomputed_ = kNone;                                // what the next backward pass reads
+  BufferId space_ = kNone;                                     // of the pass that runs
 };
 
 }  // namespace shardwise

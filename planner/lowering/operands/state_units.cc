@@ -46,10 +46,12 @@ class Collector {
     made_.places.resize(context.plan->model.layers.size());
   }
 
-  const std::vector<ParameterSpec>& parameters(std::int32_t layer) const {
+  const LayerSpec& kind(std::int32_t layer) const {
     const ModelSpec& model = context_.plan->model;
-    const int kind = model.layers[static_cast<std::size_t>(layer)];
-    return model.kinds[static_cast<std::size_t>(kind)].parameters;
+    return model.kinds[static_cast<std::size_t>(model.layers[static_cast<std::size_t>(layer)])];
+  }
+  const std::vector<ParameterSpec>& parameters(std::int32_t layer) const {
+    return kind(layer).parameters;
   }
 
   const ParameterSpec& spec_of(std::int32_t layer, std::int32_t parameter) const {
@@ -72,6 +74,8 @@ class Collector {
     tensor.parameter = tensor.copy ? 0 : parameter;
     tensor.name = with_index(spec.name, "{layer}", numbers_[l]);
     tensor.shape = spec.shape;
+    tensor.cut = tensor_cut(kind(static_cast<std::int32_t>(l)), tensor.parameter, context_.engine(),
+                            context_.layout());
     tensor.elements = elements(layer, parameter);
     tensor.filled = spec.elements();
     tensor.begin = round_up(unit.elements, start);

@@ -5,19 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "planner/lowering/operands/tensor_slice.h"
 #include "planner/lowering/stage/lowering_context.h"
 
 namespace shardwise {
 
 /// One tensor of the model and where it lies in its unit.
 struct UnitTensor {
-  std::int32_t layer = 0;      // index into ModelSpec::layers; of a copy the head
-  std::int32_t parameter = 0;  // index into LayerSpec::parameters
-  bool copy = false;           // of the token table that another stage has
-  std::string name;            // as in the checkpoint, indices filled in
-  std::vector<std::int64_t> shape;
+  std::int32_t layer = 0;           // index into ModelSpec::layers; of a copy the head
+  std::int32_t parameter = 0;       // index into LayerSpec::parameters
+  bool copy = false;                // of the token table that another stage has
+  std::string name;                 // as in the checkpoint, indices filled in
+  std::vector<std::int64_t> shape;  // of the whole tensor
+  TensorCut cut;                    // by tensor parallelism: a rank has a part
   std::int64_t elements = 0;  // with the rows that an engine adds to the vocabulary: zeros, unused
-  std::int64_t filled = 0;    // without them
+  std::int64_t filled = 0;    // without them; of the whole tensor where it is cut
   std::int64_t begin = 0;     // of its first element in the unit
 };
 

@@ -2,12 +2,19 @@
 
 #include <algorithm>
 
+#include "planner/cost/layer/head_norm.h"
 #include "planner/lowering/finish_step.h"
 #include "planner/lowering/operands/table_shards.h"
 #include "planner/spec/text/check.h"
 
 namespace shardwise {
 namespace {
+
+const ParameterSpec& parameter_of(const ModelSpec& model, const UnitTensor& tensor) {
+  const int kind = model.layers[static_cast<std::size_t>(tensor.copy ? 0 : tensor.layer)];
+  return model.kinds[static_cast<std::size_t>(kind)]
+      .parameters[static_cast<std::size_t>(tensor.parameter)];
+}
 
 /// By unit: its gradients, an fp32 copy of them, weights, their fp32 copy or remainders, moments.
 void list_optimizer(OperandWriter& writer, OpId op) {
@@ -97,6 +104,36 @@ void list_table(OperandWriter& writer, OpId op) {
   writer.add(op, received);
 }
 
+/// Of the norms of queries and keys, which all ranks of tensor parallelism share, what a rank
+/// updates: each has the gradient that its own heads make.
+void list_head_norms(OperandWriter& writer, OpId op) {
+  const StateUnits& units = *writer.run().units;
+  for (std::size_t u = 0; u < units.units.size(); ++u) {
+    const ShardRange held =
+        held_of(writer.unit(u), writer.placement().optimizer, writer.run().place);
+    for (const UnitTensor& tensor : writer.unit(u).tensors) {
+      if (!is_head_norm(parameter_of(writer.run().model(), tensor))) continue;
+      const std::int64_t begin = std::max(held.begin, tensor.begin);
+      const std::int64_t end = std::min(held.begin + held.count, tensor.begin + tensor.elements);
+      if (begin >= end) continue;
+      writer.add(op, writer.gradients(Access::accumulate, u, {begin, end - begin}));
+    }
+  }
+}
+
+/// The norm's part of a unit: over all ranks every element once. Tensors that tensor parallelism
+/// does not cut are those of its first rank.
+void list_counted(OperandWriter& writer, OpId op, std::size_t u, const ShardRange& own) {
+  if (writer.run().place.tp_rank == 0)
+    return writer.add(op, writer.gradients(Access::input, u, own));
+  for (const UnitTensor& tensor : writer.unit(u).tensors) {
+    const std::int64_t begin = std::max(own.begin, tensor.begin);
+    const std::int64_t end = std::min(own.begin + own.count, tensor.begin + tensor.elements);
+    if (!tensor.cut.cut() || begin >= end) continue;
+    writer.add(op, writer.gradients(Access::input, u, {begin, end - begin}));
+  }
+}
+
 /// Where a unit's copy of another stage's table begins, its last tensor: that stage stands for it.
 std::int64_t begin_of_copy(const StateUnit& unit) {
   return unit.tensors.back().copy ? unit.tensors.back().begin : unit.elements;
@@ -135,6 +172,9 @@ void list_step_operands(OperandWriter& writer, OpId op) {
     return writer.add(op, writer.of_step(own_tokens, last ? Access::input : Access::output,
                                          writer.step_block().own_tokens));
   }
+  if (each.role == OpRole::finalize && each.part == FinalizePart::kNorms) {
+    return list_head_norms(writer, op);
+  }
   if (each.role == OpRole::finalize) {
     const bool counts = each.part == FinalizePart::kTokens;
     if (!counts && each.part != FinalizePart::kScale) return;
@@ -149,7 +189,7 @@ void list_step_operands(OperandWriter& writer, OpId op) {
       ShardRange own = stands_for(writer.unit(u), updated, writer.run().place);
       const std::int64_t end = begin_of_copy(writer.unit(u));
       own.count = std::max<std::int64_t>(0, std::min(own.count, end - own.begin));
-      writer.add(op, writer.gradients(Access::input, u, own));
+      list_counted(writer, op, u, own);
     }
   }
 }

@@ -7,14 +7,16 @@
 
 namespace shardwise {
 
-/// Where a rank stands in the data-parallel axes.
+/// Where a rank stands in the axes that spread a stage's states.
 struct DataParallelPlace {
   std::int64_t shard_ranks = 1;  // ranks that share a state placed shard_inner …
   int shard_rank = 0;            // … and which of them this is
   std::int64_t replicas = 1;     // dp_replicate
   int replica = 0;
-  std::int64_t stage_ranks = 1;  // all of its pipeline stage
+  std::int64_t stage_ranks = 1;  // all of its pipeline stage that have the same parts of tensors
   int stage_rank = 0;
+  std::int64_t tp_ranks = 1;  // those that tensor parallelism cuts tensors for
+  int tp_rank = 0;
 };
 
 /// A range of a unit's elements.
@@ -32,8 +34,8 @@ std::int64_t room_of(const StateUnit& unit, Placement placement);
 /// Those that this rank has of it.
 ShardRange held_of(const StateUnit& unit, Placement placement, const DataParallelPlace& place);
 
-/// Of those that it updates, over all ranks of the stage each once: ranks that update the same
-/// share them out.
+/// Of those that it updates, over all ranks with the same parts of tensors each once: ranks that
+/// update the same share them out.
 ShardRange stands_for(const StateUnit& unit, Placement optimizer, const DataParallelPlace& place);
 
 }  // namespace shardwise

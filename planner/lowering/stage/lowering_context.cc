@@ -97,6 +97,16 @@ LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool
   return c;
 }
 
+void cut_regions(LoweringContext& c) {
+  const Layout& layout = c.layout();
+  if (layout.tp * layout.cp * layout.ep * layout.etp == 1) return;
+  c.regions = true;
+  c.items = layer_items(*c.plan);
+  for (std::vector<LayerItem>& items : c.items) {
+    if (std::ranges::none_of(items, &LayerItem::moves)) items.clear();
+  }
+}
+
 bool LoweringContext::first_microbatch(std::int16_t chunk, std::int32_t microbatch) const {
   return microbatch == (copies_model(layout()) && chunk == 1 ? num_microbatches / 2 : 0);
 }

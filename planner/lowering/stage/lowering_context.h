@@ -46,7 +46,8 @@ struct LoweringContext {
   TimeRules time_rules;
   std::vector<LayerMemory> memories;          // by kind
   std::vector<LayerTime> times;               // by kind
-  std::vector<std::vector<LayerItem>> items;  // by kind, at granularity `kernel`
+  std::vector<std::vector<LayerItem>> items;  // by kind, at granularity `kernel`, or in regions
+  bool regions = false;                       // cut_regions()
   std::vector<StageLayers> stages;
   std::vector<std::vector<ModelChunk>> stage_chunks;  // by stage, in order of the chunks
 
@@ -67,5 +68,9 @@ struct LoweringContext {
 
 /// \param plan  must outlive the result. \pre check_layout has no diagnostics
 LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool first_step);
+
+/// Cuts passes of layers into regions (KernelPasses) where ranks meet inside them. Kinds of layers
+/// without collectives of their own stay one operation. \pre lowered layer by layer
+void cut_regions(LoweringContext& context);
 
 }  // namespace shardwise

@@ -1,0 +1,95 @@
+// What the regions of a pass read and write, and the collectives between them.
+#include <gtest/gtest.h>
+
+#include "planner/lowering/lower_regions.h"
+#include "tests/planner/lowering/run_programs.h"
+
+namespace shardwise::test {
+namespace {
+
+Plan shared_plan(int zero_stage, std::int32_t dp_shard, Recompute recompute) {
+  Layout layout;
+  layout.tp = 2;
+  layout.dp_shard = dp_shard;
+  layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+  layout.recompute = recompute;
+  Plan plan = small_plan(*find_engine("shardwise"), layout, 2, 2);
+  plan.job.loss = LossKernel::chunked;
+  plan.job.loss_chunk_rows = 512;
+  return plan;
+}
+
+/// Rooms that name a tensor for every collective.
+std::vector<LayerRoom> rooms_of(const Plan& plan) {
+  const std::int64_t stream = plan.job.sequence_length * plan.model.hidden_size;
+  const MetTensor in_stream = {OperandPart::stream, plan.job.precision, 0, stream, 0};
+  const MetTensor in_saved = {OperandPart::saved, DType::fp32, 16, 32, 0};
+  const MetTensor in_space = {OperandPart::layer_workspace, DType::fp32, 0, 32, 0};
+  const MetTensor rows = {OperandPart::layer_workspace, DType::fp32, 0, 32, 16};
+  std::vector<LayerRoom> rooms = made_up_rooms(plan);
+  for (std::size_t k = 0; k < rooms.size(); ++k) {
+    const LayerRole role = plan.model.kinds[k].role;
+    const bool again = plan.layout.recompute == Recompute::full;
+    if (role == LayerRole::embedding) rooms[k].met_forward = {in_stream};
+    if (role == LayerRole::head) rooms[k].met_backward = {rows, rows, in_saved};
+    if (role != LayerRole::block) continue;
+    rooms[k].met_forward = {in_stream, in_stream};
+    if (again) rooms[k].met_recompute = {in_space};
+    rooms[k].met_backward = {again ? in_space : in_saved, again ? in_space : in_saved};
+  }
+  return rooms;
+}
+
+StepProgram program_of(const Plan& plan, int tp_rank) {
+  DataParallelPlace place = place_of(plan.layout, 0);
+  place.tp_ranks = 2;
+  place.tp_rank = tp_rank;
+  return lower_to_run(plan, StepKind::steady, place, rooms_of(plan));
+}
+
+TEST(RegionOperands, AreSound) {
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    for (const std::int32_t dp_shard : {1, 2}) {
+      for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+        const Plan plan = shared_plan(zero_stage, dp_shard, recompute);
+        for (const int rank : {0, 1}) EXPECT_EQ(problems_of(program_of(plan, rank)), "");
+      }
+    }
+  }
+}
+
+TEST(RegionOperands, NameTheTensorOfACollective) {
+  const Plan plan = shared_plan(0, 1, Recompute::none);
+  StageProgram stage = program_of(plan, 0).stages.front();
+  EXPECT_EQ(operands_of(stage, "fwd.layer1.mb0.1"),
+            "accumulate stream [0, 524288) bf16 of working\n");
+  EXPECT_EQ(operands_of(stage, "bwd.layer1.mb0.3"),
+            "accumulate saved [16, 48) fp32 of activations\n");
+  EXPECT_EQ(operands_of(stage, "bwd.layer3.mb0.1"),
+            "accumulate layer_workspace [0, 32) fp32 of logits_and_loss, by 16\n");
+}
+
+// What all ranks of tensor parallelism have whole is in the norm of the first alone.
+TEST(RegionOperands, CountEveryElementOfTheNormOnce) {
+  for (const int zero_stage : {0, 3}) {
+    const Plan plan = shared_plan(zero_stage, 1, Recompute::none);
+    std::int64_t counted = 0;
+    for (const int rank : {0, 1}) {
+      StageProgram stage = program_of(plan, rank).stages.front();
+      for (const Operand& each : stage.operands_of(find(stage, "gradient_norm"))) {
+        if (each.part == OperandPart::gradients) counted += each.count;
+      }
+    }
+    std::int64_t all = 0;
+    for (const int kind : plan.model.layers) {
+      for (const ParameterSpec& each :
+           plan.model.kinds[static_cast<std::size_t>(kind)].parameters) {
+        all += each.elements();
+      }
+    }
+    EXPECT_EQ(counted, all);
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::test
