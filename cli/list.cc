@@ -164,7 +164,7 @@ void list_engines(Listing& to) {
         {engine.name, fmt::format("{}", fmt::join(engine.zero_stages, " ")),
          each.axes.empty() ? "data parallel only" : fmt::format("{}", fmt::join(each.axes, " ")),
          !each.executed          ? ""
-         : plans_buffers(engine) ? "data parallel, pipelines on CPUs"
+         : plans_buffers(engine) ? "data parallel; pipelines or tp on CPUs"
                                  : "data parallel only"});
     to.json.begin_object();
     to.json.member("name", engine.name);

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "executor/engine/program_binder.h"
+#include "planner/lowering/operands/lower_to_run.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 
@@ -11,7 +13,7 @@ void ProgramBinder::issue_passes(Compute& to, DeviceStream& stream) {
     const OpRole role = program_.operations[i].role;
     const bool is_pass =
         role == OpRole::forward || role == OpRole::recompute || role == OpRole::backward;
-    if (is_pass) kernels_[i].run(stream);
+    if (is_pass && !is_between_regions(program_, program_.operations[i])) kernels_[i].run(stream);
   }
   to_ = nullptr;
 }
@@ -52,7 +54,8 @@ OpKernel ProgramBinder::forward(const ProgramOp& op) {
   const auto tables_of = std::ranges::find(operands, OperandPart::tables, &Operand::part);
   const bool fills = tables_of != operands.end() && tables_of->writes();
   const Streams streams = streams_of(operands);
-  return [this, operands, fills, streams, &layer = layer_of(op)](DeviceStream& stream) {
+  return [this, operands, fills, streams, region = number_in_pass(op),
+          &layer = layer_of(op)](DeviceStream& stream) {
     if (fills) parts_.fill_tables(at(operands, OperandPart::tables), {compute(), stream});
     cast_weights(operands, stream);
     copy_stream(streams.received, streams.own, stream);
@@ -64,6 +67,7 @@ OpKernel ProgramBinder::forward(const ProgramOp& op) {
     pass.saved = at(operands, OperandPart::saved);
     pass.workspace = at(operands, OperandPart::layer_workspace);
     pass.tables = at(operands, OperandPart::tables);
+    pass.region = region;
     layer.forward(pass, {compute(), stream});
     copy_stream(streams.own, streams.sent, stream);
   };
@@ -81,19 +85,22 @@ BackwardPass ProgramBinder::backward_pass(Operands operands) const {
 
 OpKernel ProgramBinder::recompute(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
-  return [this, operands, &layer = layer_of(op)](DeviceStream& stream) {
-    cast_weights(operands, stream);
-    const std::vector<const std::byte*> tensors = weights(operands);
-    BackwardPass pass = backward_pass(operands);
-    pass.weights = tensors;
-    layer.recompute(pass, {compute(), stream});
-  };
+  return
+      [this, operands, region = number_in_pass(op), &layer = layer_of(op)](DeviceStream& stream) {
+        cast_weights(operands, stream);
+        const std::vector<const std::byte*> tensors = weights(operands);
+        BackwardPass pass = backward_pass(operands);
+        pass.weights = tensors;
+        pass.region = region;
+        layer.recompute(pass, {compute(), stream});
+      };
 }
 
 OpKernel ProgramBinder::backward(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
   const Streams streams = streams_of(operands);
-  return [this, operands, streams, &layer = layer_of(op)](DeviceStream& stream) {
+  return [this, operands, streams, region = number_in_pass(op),
+          &layer = layer_of(op)](DeviceStream& stream) {
     for (const TensorView& fresh : all(operands, OperandPart::fresh_gradients)) {
       compute().clear(fresh, stream);
     }
@@ -107,6 +114,7 @@ OpKernel ProgramBinder::backward(const ProgramOp& op) {
     BackwardPass pass = backward_pass(operands);
     pass.weights = tensors;
     pass.gradients = gradients;
+    pass.region = region;
     pass.targets = step_at<std::int64_t>(operands, OperandPart::targets);
     pass.loss_scale = step_at<float>(operands, OperandPart::loss_scale);
     pass.loss = step_at<LossSum>(operands, OperandPart::loss);
@@ -123,6 +131,21 @@ OpKernel ProgramBinder::backward(const ProgramOp& op) {
       }
     }
     copy_stream(streams.own, streams.sent, stream);
+  };
+}
+
+/// Between two regions of a pass: a tensor of the layer, in its place.
+OpKernel ProgramBinder::meet(const ProgramOp& op) {
+  const Operand& tensor = program_.operands_of(op).front();
+  const CollectiveKind kind = program_.communication(op)->kind;
+  const bool gathers = kind == CollectiveKind::all_gather;
+  SHARDWISE_CHECK((gathers || kind == CollectiveKind::all_reduce) && gathers == (tensor.piece > 0),
+                  name_of(program_, op));
+  return [this, tensor, group = group_of(op)](DeviceStream& stream) {
+    const TensorView all = numbers(tensor);
+    if (tensor.piece == 0) return group->all_reduce(all, stream);
+    const Piece own = piece_of(tensor.count, tensor.piece, group->rank());
+    group->all_gather(all.part(own.begin, own.count), all, tensor.piece, stream);
   };
 }
 

@@ -85,6 +85,16 @@ OpKernel ProgramBinder::sum_table(const ProgramOp& op) {
   };
 }
 
+/// Norms of queries and keys: each rank of tensor parallelism made the gradient of its own heads.
+OpKernel ProgramBinder::sum_norms(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  return [this, operands, group = group_of(op)](DeviceStream& stream) {
+    for (const TensorView& each : all(operands, OperandPart::gradients)) {
+      group->all_reduce(each, stream);
+    }
+  };
+}
+
 /// In the order of the other stage's ranks.
 std::vector<ProgramBinder::TablePart> ProgramBinder::common_table_parts() const {
   const LoweringContext& context = *parts_.context;

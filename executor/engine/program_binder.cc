@@ -7,14 +7,18 @@
 #include "executor/storage/bad_input.h"
 #include "planner/lowering/checks/check_program.h"
 #include "planner/lowering/finish_step.h"
+#include "planner/lowering/operands/lower_to_run.h"
 #include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 
 ProgramBinder::Maker ProgramBinder::maker_of(const StageProgram& program, const ProgramOp& op) {
   const OpCost& cost = program.costs[static_cast<std::size_t>(op.cost)];
-  const bool whole_layer = !cost.layers.empty();
   const CollectiveWork* const work = program.communication(op);
+  // A whole pass, or with operands a region of one.
+  const bool lists = op.operands.end > op.operands.begin;
+  const bool whole_layer = !cost.layers.empty() || (lists && work == nullptr);
+  if (lists && is_between_regions(program, op)) return &ProgramBinder::meet;
   switch (op.role) {
     case OpRole::forward:
       return whole_layer ? &ProgramBinder::forward : nullptr;
@@ -49,6 +53,7 @@ ProgramBinder::Maker ProgramBinder::maker_of(const StageProgram& program, const 
       if (op.part == FinalizePart::kTokens) return &ProgramBinder::count_tokens;
       if (op.part == FinalizePart::kScale) return &ProgramBinder::scale_gradients;
       if (op.part == FinalizePart::kTiedEmbedding) return &ProgramBinder::sum_table;
+      if (op.part == FinalizePart::kNorms) return &ProgramBinder::sum_norms;
       return nullptr;
     case OpRole::send_forward:
     case OpRole::receive_forward:

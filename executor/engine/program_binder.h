@@ -32,8 +32,9 @@ struct RankParts {
   GradientCheckRules checks;
 };
 
-/// Whether there is a kernel for an operation of a program: a pass of a whole layer, or what data
-/// parallelism moves and computes. Not for a single kernel of a layer (Granularity::kernel).
+/// Whether there is a kernel for an operation of a program: a pass of a whole layer, in a program
+/// with operands a region of one or the collective between two, or what data parallelism moves and
+/// computes. Not for a single kernel of a layer (Granularity::kernel).
 bool has_kernel(const StageProgram& program, const ProgramOp& op);
 
 /// Gives each operation of one program its kernel: a table from roles to kernels over operands.
@@ -67,6 +68,7 @@ class ProgramBinder {
   OpKernel forward(const ProgramOp& op);
   OpKernel recompute(const ProgramOp& op);
   OpKernel backward(const ProgramOp& op);
+  OpKernel meet(const ProgramOp& op);
   // bind_moves.cc: the first operand becomes the second
   OpKernel accumulate(const ProgramOp& op);
   OpKernel copy(const ProgramOp& op);
@@ -81,6 +83,7 @@ class ProgramBinder {
   OpKernel count_tokens(const ProgramOp& op);
   OpKernel scale_gradients(const ProgramOp& op);
   OpKernel sum_table(const ProgramOp& op);
+  OpKernel sum_norms(const ProgramOp& op);
   /// What this rank's part of a table of two stages has in common with that of a rank of the other.
   struct TablePart {
     int peer = 0;           // in the communicator

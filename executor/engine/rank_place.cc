@@ -23,7 +23,8 @@ DataParallelPlace place_of(const Layout& layout, std::int64_t rank) {
   DataParallelPlace place;
   find(GroupKind::dp_shard_cp, place.shard_ranks, place.shard_rank);
   find(GroupKind::dp_replicate, place.replicas, place.replica);
-  find(GroupKind::stage, place.stage_ranks, place.stage_rank);
+  find(GroupKind::dp_cp, place.stage_ranks, place.stage_rank);
+  find(GroupKind::tp, place.tp_ranks, place.tp_rank);
   return place;
 }
 

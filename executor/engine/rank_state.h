@@ -17,8 +17,8 @@
 
 namespace shardwise::exec {
 
-/// Where weights come from: the elements of a tensor from number `first` on. Called by all ranks of
-/// a process at once, and by several threads of each.
+/// Where weights come from: the elements of a whole tensor from number `first` on. Called by all
+/// ranks of a process at once, and by several threads of each.
 using WeightSource =
     std::function<void(const UnitTensor& tensor, std::int64_t first, std::span<float> values)>;
 

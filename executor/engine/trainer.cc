@@ -11,6 +11,7 @@
 #include "executor/engine/prepare_compute.h"
 #include "executor/engine/rank_place.h"
 #include "executor/engine/require_end.h"
+#include "planner/lowering/lower_regions.h"
 #include "planner/lowering/operands/lower_to_run.h"
 #include "planner/spec/text/check.h"
 
@@ -33,6 +34,7 @@ std::vector<LayerRoom> rooms_of(const std::vector<std::unique_ptr<Layer>>& layer
   for (const auto& layer : layers) {
     const LayerBytes bytes = layer->bytes();
     rooms.push_back({bytes.saved, bytes.forward_workspace, bytes.backward_workspace, bytes.tables});
+    layer->meet(rooms.back());
   }
   return rooms;
 }
@@ -63,7 +65,9 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
   const DataParallelPlace place = place_of(plan.layout, world.rank());
   for (int rank = 0; rank < world.size(); ++rank) {
     const auto stage = static_cast<std::size_t>(stage_of(plan.layout, rank));
-    if (context_.stages[stage].has_head) heads_.push_back(static_cast<std::size_t>(rank));
+    // Ranks that share a head have the same losses.
+    const bool first = place_of(plan.layout, rank).tp_rank == 0;
+    if (context_.stages[stage].has_head && first) heads_.push_back(static_cast<std::size_t>(rank));
   }
   parts_.context = &context_;
   parts_.rank = world.rank();
@@ -115,8 +119,7 @@ StageProgram Trainer::program_of(std::int64_t rank, std::size_t number) const {
 /// Of one stage its own are all there are.
 std::vector<StepProgram> Trainer::programs_of_job() const {
   if (plan_.layout.pp == 1) return programs_;
-  return {lower(plan_, Granularity::layer, StepKind::first),
-          lower(plan_, Granularity::layer, StepKind::steady)};
+  return {lower_regions(plan_, StepKind::first), lower_regions(plan_, StepKind::steady)};
 }
 
 void Trainer::initialise() {

@@ -30,7 +30,8 @@ void columns_backward(const EmbeddingShape& s, const std::int64_t* tokens, const
                       float* d_table, float* d_positions, std::int64_t count) {
   for (std::int64_t row = 0; row < s.batch * s.sequence; ++row) {
     const E* from = d_y + row * s.width;
-    if (d_table != nullptr) add_to(d_table + tokens[row] * s.width, from, count);
+    const std::int64_t own = s.row_of(tokens[row]);
+    if (d_table != nullptr && own >= 0) add_to(d_table + own * s.width, from, count);
     if (d_positions != nullptr) add_to(d_positions + row % s.sequence * s.width, from, count);
   }
 }
@@ -41,8 +42,9 @@ void columns_backward(const EmbeddingShape& s, const std::int64_t* tokens, const
   const std::int64_t rows = s.batch * s.sequence;
   for (std::int64_t row = 0; row < rows && d_table != nullptr; ++row) {
     const std::int64_t token = tokens[row];
+    if (s.row_of(token) < 0) continue;
     if (std::find(tokens, tokens + row, token) != tokens + row) continue;  // is in the sum
-    add_rows(d_table + token * s.width, d_y, rows, s.width, count,
+    add_rows(d_table + s.row_of(token) * s.width, d_y, rows, s.width, count,
              [&](std::int64_t each) { return tokens[each] == token; });
   }
   for (std::int64_t at = 0; at < s.sequence && d_positions != nullptr; ++at) {
@@ -60,13 +62,19 @@ void embedding_forward(const EmbeddingShape& s, const std::int64_t* tokens, cons
   workers.run((rows + kLookupRowsATask - 1) / kLookupRowsATask, [&](std::int64_t task) {
     const std::int64_t end = std::min(rows, (task + 1) * kLookupRowsATask);
     for (std::int64_t row = task * kLookupRowsATask; row < end; ++row) {
-      const E* from = table + tokens[row] * s.width;
+      const std::int64_t own = s.row_of(tokens[row]);
+      const E* from = own < 0 ? nullptr : table + own * s.width;
       E* to = y + row * s.width;
-      if (positions == nullptr) {
-        std::copy_n(from, s.width, to);
+      const E* position = positions != nullptr ? positions + row % s.sequence * s.width : nullptr;
+      if (own < 0 || position == nullptr) {
+        const E* only = own < 0 ? position : from;
+        if (only != nullptr) {
+          std::copy_n(only, s.width, to);
+        } else {
+          std::fill_n(to, s.width, E{});
+        }
         continue;
       }
-      const E* position = positions + row % s.sequence * s.width;
       for (std::int64_t i = 0; i < s.width; ++i) {
         to[i] = from_float<E>(to_float(from[i]) + to_float(position[i]));
       }

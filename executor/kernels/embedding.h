@@ -11,11 +11,22 @@ struct EmbeddingShape {
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
   std::int64_t width = 0;
+  // Of a table whose rows ranks share: those of tokens `first` … first + rows - 1 are here, and
+  // other tokens have none; rows 0: all are here.
+  std::int64_t first = 0;
+  std::int64_t rows = 0;
+
+  /// The row of a token, or -1.
+  std::int64_t row_of(std::int64_t token) const {
+    if (rows == 0) return token;
+    return token >= first && token < first + rows ? token - first : -1;
+  }
 };
 
 /// y [batch, sequence, width] = table[tokens] + positions[0 … sequence - 1].
 ///   tokens [batch, sequence], table [vocabulary, width], positions [at least sequence, width]
-/// \param positions  null for none \pre tokens are rows of the table
+/// A row that is not here counts as zeros. \param positions  null for none
+/// \pre tokens are rows of the whole table
 template <class E>
 void embedding_forward(const EmbeddingShape& shape, const std::int64_t* tokens, const E* table,
                        const E* positions, E* y, Workers& workers);

@@ -71,6 +71,31 @@ void check_pipeline(const Plan& plan, Refusals& refused) {
                  "true in a pipeline", "false is");
 }
 
+/// Of a plan whose layers ranks share.
+void check_tensor_parallel(const Plan& plan, Refusals& refused) {
+  const Layout& layout = plan.layout;
+  if (layout.tp == 1) return;
+  const std::string tp = fmt::format("{}", layout.tp);
+  refused.unless(executor_trains_on(plan.cluster), "/layout/tp", tp,
+                 "tensor parallelism is on clusters of CPUs");
+  refused.unless(plan.engine.known_as() == "shardwise", "/layout/tp",
+                 fmt::format("{} of engine {}", layout.tp, plan.engine.name),
+                 "tensor parallelism is of engine shardwise");
+  refused.unless(plan.engine.vocabulary_multiple == 1, "/engine/vocabulary_multiple",
+                 fmt::format("{} with tp {}", plan.engine.vocabulary_multiple, layout.tp), "1 is");
+  refused.unless(!layout.sequence_parallel, "/layout/sequence_parallel", "true", "false is");
+  refused.unless(layout.pp == 1, "/layout/pp", fmt::format("{} with tp {}", layout.pp, layout.tp),
+                 "pipelines are with tp 1, tensor parallelism is with pp 1");
+  const std::int64_t shared = plan.model.num_key_value_heads;
+  refused.unless(shared % layout.tp == 0, "/layout/tp",
+                 fmt::format("{} over {} key and value heads", layout.tp, shared),
+                 fmt::format("ranks have whole heads: divisors of {} are", shared));
+  refused.unless(!plan.job.calculate_per_token_loss, "/job/calculate_per_token_loss",
+                 "true with tp " + tp, "false is");
+  refused.unless(plan.job.main_dtype == DType::fp32, "/job/main_dtype",
+                 fmt::format("{} with tp {}", name_of(plan.job.main_dtype), layout.tp), "fp32 is");
+}
+
 /// bf16 weights are updated without a wider copy under our own engine alone.
 void check_job(const JobSpec& job, const EngineProfile& engine, Refusals& refused) {
   const bool rounds = job.precision == DType::bf16 && job.main_dtype == DType::bf16 &&
@@ -93,6 +118,7 @@ Diagnostics cannot_execute(const Plan& plan) {
                  "/engine/name", plan.engine.name, fmt::format("{} are", fmt::join(engines, ", ")));
   check_layout_of(plan.layout, refused);
   check_pipeline(plan, refused);
+  check_tensor_parallel(plan, refused);
   check_job(plan.job, plan.engine, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);
   Diagnostics problems = refused.take();

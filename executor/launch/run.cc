@@ -49,8 +49,9 @@
 namespace shardwise::exec {
 namespace {
 
-LayerKernels layer_kernels_of(const Plan& plan) {
+LayerKernels layer_kernels_of(const Plan& plan, std::int64_t rank) {
   LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
+  shape.tp_rank = place_of(plan.layout, rank).tp_rank;
   shape.gradients = state_types(lowering_context(plan, Granularity::layer, false)).made;
   return {[&plan, shape](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
           [&plan, shape](std::byte* tables, const Issue& to) {
@@ -165,7 +166,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
   DeviceUse used;
   used.at_start = used_of(run, device);
   Trainer trainer(run.plan, world, device, arena, abort, run.options.train,
-                  layer_kernels_of(run.plan));
+                  layer_kernels_of(run.plan, world.rank()));
   if (run.resumed) {
     const Manifest& manifest = run.resumed->saved.manifest();
     load_state(run.resumed->saved, trainer.state(), arena, device);
@@ -226,15 +227,14 @@ void write_records(const Run& run, const std::vector<RankRecord>& records) {
 }
 
 int run_threads(const Run& run, AbortSignal& abort, const RankPhases& phases) {
-  const Plan& plan = run.plan;
   const RunOptions& options = run.options;
-  const auto ranks = static_cast<std::size_t>(plan.layout.world());
-  const Start start = {resident_memory(), plan.layout.world()};
+  const auto ranks = static_cast<std::size_t>(run.plan.layout.world());
+  const Start start = {resident_memory(), run.plan.layout.world()};
   std::vector<std::unique_ptr<Device>> devices(ranks);
   std::vector<Arena> arenas(ranks);
   std::vector<RankRecord> records(ranks);
-  announce(plan, steps_to_go(run));
-  reserve_gemm_buffers(std::int64_t{options.train.threads} * plan.layout.world());
+  announce(run.plan, steps_to_go(run));
+  reserve_gemm_buffers(std::int64_t{options.train.threads} * run.plan.layout.world());
   const std::vector<int> processors = own_processors();
   const auto rank_main = [&](World& world) {
     const auto self = static_cast<std::size_t>(world.rank());
@@ -272,7 +272,8 @@ Diagnostics other_plan(const Plan& plan, const std::string& path, const Together
 /// The plan, which is that of all ranks, where outputs can be written.
 Result<Plan> prepare_plan(const Result<Plan>& plan, const RunOptions& options,
                           const Together& together) {
-  Diagnostics problems = together.gather(plan ? problems_of_outputs(options) : plan.problems());
+  Diagnostics problems =
+      together.gather(plan ? problems_of_outputs(*plan, options) : plan.problems());
   if (problems.empty()) problems = together.gather(other_plan(*plan, options.plan, together));
   if (!problems.empty()) return problems;
   return plan;

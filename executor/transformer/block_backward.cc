@@ -78,6 +78,11 @@ void BlockLayer::mlp_half_backward(const BlockPlaces& at, const Weights& weights
     d_up = at.activated;
   }
   projections_backward(s_.mlp, mlp_columns(d_up), weights, gradients, at.mlp_normed, to);
+}
+
+void BlockLayer::mlp_norm_backward(const BlockPlaces& at, const Weights& weights,
+                                   const Gradients& gradients, std::byte* d_stream,
+                                   const Issue& to) const {
   NormBackwardWork before = norm_backward(hidden_norm(), s_.mlp_norm, weights, gradients);
   before.x = at.middle;
   before.statistics = at.mlp_statistics;
@@ -88,9 +93,8 @@ void BlockLayer::mlp_half_backward(const BlockPlaces& at, const Weights& weights
 }
 
 void BlockLayer::attention_half_backward(const BlockPlaces& at, const Weights& weights,
-                                         const Gradients& gradients, const std::byte* x,
-                                         std::byte* scratch, std::byte* d_stream,
-                                         const Issue& to) const {
+                                         const Gradients& gradients, std::byte* scratch,
+                                         std::byte* d_stream, const Issue& to) const {
   const AttentionScratch places = attention_scratch(s_, all_offsets(s_));
   std::byte* const d_attended = scratch + places.d_attended;
   const LinearShape o = linear(s_.q_width(), s_.hidden, s_.hidden);
@@ -126,6 +130,11 @@ void BlockLayer::attention_half_backward(const BlockPlaces& at, const Weights& w
     to.compute.norm_backward(keys, to.stream);
   }
   projections_backward(s_.attention, attention_columns(at), weights, gradients, at.normed, to);
+}
+
+void BlockLayer::attention_norm_backward(const BlockPlaces& at, const Weights& weights,
+                                         const Gradients& gradients, const std::byte* x,
+                                         std::byte* d_stream, const Issue& to) const {
   NormBackwardWork before = norm_backward(hidden_norm(), s_.attention_norm, weights, gradients);
   before.x = x;
   before.statistics = at.attention_statistics;
@@ -146,8 +155,8 @@ void BlockLayer::recompute(const BackwardPass& pass, const Issue& to) const {
   const Weights weights(pass.weights);
   const BlockPlaces at = backward_places(pass);
   if (s_.recompute) {
-    attention_half(at, weights, pass.saved, at.middle, at.middle, to);
-    mlp_half(at, weights, at.middle, nullptr, to);
+    if (runs(pass.region, 0)) attention_half(at, weights, pass.saved, at.middle, at.middle, to);
+    if (runs(pass.region, 1)) mlp_half(at, weights, at.middle, nullptr, to);
     return;
   }
   if (s_.again.attention_norm) attention_norm(at, weights, pass.saved, nullptr, to);
@@ -161,7 +170,7 @@ void BlockLayer::backward(const BackwardPass& pass, const Issue& to) const {
   const Gradients gradients(pass.gradients);
   const BlockOffsets all = all_offsets(s_);
   const BlockPlaces at = backward_places(pass);
-  mlp_half_backward(at, weights, gradients, pass.stream, to);
+  if (runs(pass.region, 0)) mlp_half_backward(at, weights, gradients, pass.stream, to);
   const AttentionScratch fitting = attention_scratch(s_, all);
   const BlockOffsets again = again_offsets(s_);
   std::byte* scratch = pass.workspace + (s_.recompute ? all.bytes : again.bytes);
@@ -170,7 +179,13 @@ void BlockLayer::backward(const BackwardPass& pass, const Issue& to) const {
   } else if (fitting.fits_again) {
     scratch = pass.workspace + again.second_half;
   }
-  attention_half_backward(at, weights, gradients, pass.saved, scratch, pass.stream, to);
+  if (runs(pass.region, 1)) {
+    mlp_norm_backward(at, weights, gradients, pass.stream, to);
+    attention_half_backward(at, weights, gradients, scratch, pass.stream, to);
+  }
+  if (runs(pass.region, 2)) {
+    attention_norm_backward(at, weights, gradients, pass.saved, pass.stream, to);
+  }
 }
 
 }  // namespace shardwise::exec

@@ -1,5 +1,7 @@
 #include "executor/transformer/block_layer.h"
 
+#include "planner/spec/text/check.h"
+
 namespace shardwise::exec {
 
 BlockLayer::BlockLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape)
@@ -125,13 +127,19 @@ void BlockLayer::attention_half(const BlockPlaces& at, const Weights& weights, c
   }
   if (s_.rope) to.compute.rope(rope(at, false), to.stream);
   attend(at, to);
-  to.compute.linear({.shape = linear(s_.q_width(), s_.hidden, s_.hidden),
+  add_to_stream(linear(s_.q_width(), s_.hidden, s_.hidden), s_.o, at.attended, weights, stream, to);
+}
+
+void BlockLayer::add_to_stream(const LinearShape& shape, const ParameterIndex& index,
+                               const std::byte* x, const Weights& weights, std::byte* stream,
+                               const Issue& to) const {
+  to.compute.linear({.shape = shape,
                      .dtype = s_.dtype,
-                     .x = at.attended,
-                     .weight = weights.weight(s_.o),
-                     .bias = weights.bias(s_.o),
+                     .x = x,
+                     .weight = weights.weight(index),
+                     .bias = s_.leads ? weights.bias(index) : nullptr,
                      .y = stream,
-                     .adds = true},
+                     .adds = s_.leads},
                     to.stream);
 }
 
@@ -172,18 +180,40 @@ BlockPlaces BlockLayer::forward_places(const ForwardPass& pass) const {
 }
 
 void BlockLayer::forward(const ForwardPass& pass, const Issue& to) const {
+  SHARDWISE_CHECK(pass.region < 2, "a block's forward pass has two regions at most");
   const Weights weights(pass.weights);
   const BlockPlaces at = forward_places(pass);
-  attention_half(at, weights, pass.stream, pass.saved, pass.stream, to);
+  if (runs(pass.region, 0)) {
+    attention_half(at, weights, pass.stream, pass.saved, pass.stream, to);
+  }
+  if (!runs(pass.region, 1)) return;
   mlp_half(at, weights, pass.stream, s_.recompute ? nullptr : at.middle, to);
-  to.compute.linear({.shape = linear(s_.intermediate, s_.hidden, s_.hidden),
-                     .dtype = s_.dtype,
-                     .x = at.activated,
-                     .weight = weights.weight(s_.down),
-                     .bias = weights.bias(s_.down),
-                     .y = pass.stream,
-                     .adds = true},
-                    to.stream);
+  add_to_stream(linear(s_.intermediate, s_.hidden, s_.hidden), s_.down, at.activated, weights,
+                pass.stream, to);
+}
+
+void BlockLayer::meet(LayerRoom& room) const {
+  if (!s_.shared) return;
+  const std::int64_t count = s_.tokens() * s_.hidden;
+  const auto in = [&](OperandPart part, std::int64_t byte) {
+    return MetTensor{part, s_.dtype, byte / s_.element_bytes(), count, 0};
+  };
+  const MetTensor stream = in(OperandPart::stream, 0);
+  room.met_forward = {stream, stream};
+  const BlockOffsets all = all_offsets(s_);
+  const BlockOffsets again = again_offsets(s_);
+  if (s_.recompute) {
+    room.met_recompute = {in(OperandPart::layer_workspace, all.middle)};
+    room.met_backward = {in(OperandPart::layer_workspace, all.mlp_normed),
+                         in(OperandPart::layer_workspace, all.normed)};
+    return;
+  }
+  const auto norm = [&](bool made_again, std::int64_t kept, std::int64_t made) {
+    return made_again ? in(OperandPart::layer_workspace, made)
+                      : in(OperandPart::saved, s_.stream_bytes() + kept);
+  };
+  room.met_backward = {norm(s_.again.mlp_norm, all.mlp_normed, again.mlp_normed),
+                       norm(s_.again.attention_norm, all.normed, again.normed)};
 }
 
 }  // namespace shardwise::exec

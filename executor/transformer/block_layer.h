@@ -15,11 +15,17 @@ namespace shardwise::exec {
 ///
 /// Products add to the residual stream, so that it is one tensor; in backward a product's weight
 /// gradient comes first and its input's gradient then takes the input's place.
+///
+/// Where ranks share it, each has whole heads and a part of the feed-forward's width. Both products
+/// that end a half sum over them: the first rank's adds to the stream, with its bias, the others
+/// take the stream's place, and an all-reduce of the stream sums them. In backward the gradient of
+/// what a norm hands to its projections is summed so.
 class BlockLayer final : public Layer {
  public:
   BlockLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);
 
   LayerBytes bytes() const override;
+  void meet(LayerRoom& room) const override;
   void forward(const ForwardPass& pass, const Issue& to) const override;
   void recompute(const BackwardPass& pass, const Issue& to) const override;
   void backward(const BackwardPass& pass, const Issue& to) const override;
@@ -42,11 +48,20 @@ class BlockLayer final : public Layer {
   /// activation.
   void mlp_half(const BlockPlaces& at, const Weights& weights, const std::byte* middle,
                 std::byte* kept, const Issue& to) const;
+  /// The product that ends a half, added to `stream`.
+  void add_to_stream(const LinearShape& shape, const ParameterIndex& index, const std::byte* x,
+                     const Weights& weights, std::byte* stream, const Issue& to) const;
+  // Each half of a backward pass up to the gradient of what its norm made, and the norm's.
   void mlp_half_backward(const BlockPlaces& at, const Weights& weights, const Gradients& gradients,
                          std::byte* d_stream, const Issue& to) const;
+  void mlp_norm_backward(const BlockPlaces& at, const Weights& weights, const Gradients& gradients,
+                         std::byte* d_stream, const Issue& to) const;
   void attention_half_backward(const BlockPlaces& at, const Weights& weights,
-                               const Gradients& gradients, const std::byte* x, std::byte* scratch,
-                               std::byte* d_stream, const Issue& to) const;
+                               const Gradients& gradients, std::byte* scratch, std::byte* d_stream,
+                               const Issue& to) const;
+  void attention_norm_backward(const BlockPlaces& at, const Weights& weights,
+                               const Gradients& gradients, const std::byte* x, std::byte* d_stream,
+                               const Issue& to) const;
   /// What several projections of one input make.
   void project(const std::vector<Projection>& projections, const std::vector<Columns>& made,
                const Weights& weights, const std::byte* x, std::optional<Gelu> gelu,
@@ -66,6 +81,9 @@ class BlockLayer final : public Layer {
                                            const Gradients& gradients) const;
   void activate(const BlockPlaces& at, const Issue& to) const;
   RopeWork rope(const BlockPlaces& at, bool backward) const;
+
+  /// Whether a call of a pass, which is for one region where ranks share the block, runs this one.
+  bool runs(std::size_t asked, std::size_t region) const { return !s_.shared || asked == region; }
 
   AttentionShape attention_shape() const {
     return {s_.batch, s_.sequence, s_.heads, s_.kv_heads, s_.head_dim, s_.window};

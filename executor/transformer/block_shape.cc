@@ -6,11 +6,11 @@ namespace shardwise::exec {
 namespace {
 
 std::vector<Projection> projections(const LayerSpec& layer,
-                                    std::initializer_list<const char*> names) {
+                                    std::initializer_list<const char*> names, std::int64_t tp) {
   std::vector<Projection> found;
   for (const char* name : names) {
     const OperationSpec* op = find_operation(layer, name);
-    if (op != nullptr) found.push_back({parameters_of(layer, name), op->width});
+    if (op != nullptr) found.push_back({parameters_of(layer, name), op->width / tp});
   }
   return found;
 }
@@ -24,13 +24,15 @@ BlockShape block_shape(const ModelSpec& model, const LayerSpec& layer, const Lay
   b.batch = shape.batch;
   b.sequence = shape.sequence;
   b.hidden = model.hidden_size;
-  b.heads = core.heads;
-  b.kv_heads = core.kv_heads;
+  b.heads = core.heads / shape.tp;
+  b.kv_heads = core.kv_heads / shape.tp;
   b.head_dim = core.qk_head_dim;
   b.window = core.window;
-  b.intermediate = activation.width;
+  b.intermediate = activation.width / shape.tp;
   b.dtype = shape.storage;
   b.gradient = shape.gradients;
+  b.shared = shape.tp > 1;
+  b.leads = shape.tp_rank == 0;
   b.recompute = shape.recompute;
   b.again = shape.again;
   b.rms = find_operation(layer, "attention_norm")->rms;
@@ -46,8 +48,9 @@ BlockShape block_shape(const ModelSpec& model, const LayerSpec& layer, const Lay
   b.mlp_norm = parameters_of(layer, "mlp_norm");
   b.down = parameters_of(layer, "mlp.down_proj");
   b.attention = projections(
-      layer, {"self_attn.qkv_proj", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"});
-  b.mlp = projections(layer, {"mlp.gate_up_proj", "mlp.gate_proj", "mlp.up_proj"});
+      layer, {"self_attn.qkv_proj", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+      shape.tp);
+  b.mlp = projections(layer, {"mlp.gate_up_proj", "mlp.gate_proj", "mlp.up_proj"}, shape.tp);
   // A matrix cut by columns is cut along the dimension of its outputs.
   const auto first = static_cast<std::size_t>(b.attention.front().parameters.weight);
   b.transposed = layer.parameters[first].tp_dim == 1;

@@ -27,6 +27,8 @@ struct BlockShape {
   std::int64_t intermediate = 0;
   DType dtype = DType::fp32;
   DType gradient = DType::fp32;  // of weights
+  bool shared = false;           // heads and widths are one rank's parts
+  bool leads = true;  // of the ranks that share a block the one that adds what all have whole
   bool recompute = false;
   RecomputedOperations again;
   bool rms = false;

@@ -1,6 +1,7 @@
 #include "executor/transformer/embedding_layer.h"
 
 #include "executor/transformer/weights.h"
+#include "planner/spec/text/check.h"
 
 namespace shardwise::exec {
 
@@ -8,6 +9,7 @@ EmbeddingLayer::EmbeddingLayer(const ModelSpec& model, const LayerSpec& layer,
                                const LayerShape& shape)
     : shape_(shape),
       hidden_(model.hidden_size),
+      part_(vocabulary_part(model, shape)),
       tokens_(parameters_of(layer, "token_embedding")),
       positions_(parameters_of(layer, "position_embedding")) {}
 
@@ -17,21 +19,35 @@ LayerBytes EmbeddingLayer::bytes() const {
   return bytes;
 }
 
+EmbeddingShape EmbeddingLayer::table() const {
+  EmbeddingShape table = {shape_.batch, shape_.sequence, hidden_};
+  if (shape_.tp == 1) return table;
+  table.first = part_.first;
+  table.rows = part_.count;
+  return table;
+}
+
+void EmbeddingLayer::meet(LayerRoom& room) const {
+  if (shape_.tp == 1) return;
+  room.met_forward = {{OperandPart::stream, shape_.storage, 0, shape_.tokens() * hidden_, 0}};
+}
+
 void EmbeddingLayer::forward(const ForwardPass& pass, const Issue& to) const {
+  SHARDWISE_CHECK(pass.region == 0, "an embedding's forward pass is one region");
   const Weights weights(pass.weights);
-  to.compute.embedding({.shape = {shape_.batch, shape_.sequence, hidden_},
+  to.compute.embedding({.shape = table(),
                         .dtype = shape_.storage,
                         .tokens = pass.inputs,
                         .kept = reinterpret_cast<std::int64_t*>(pass.saved),
                         .table = weights.weight(tokens_),
-                        .positions = weights.weight(positions_),
+                        .positions = shape_.tp_rank == 0 ? weights.weight(positions_) : nullptr,
                         .y = pass.stream},
                        to.stream);
 }
 
 void EmbeddingLayer::backward(const BackwardPass& pass, const Issue& to) const {
   const Gradients gradients(pass.gradients);
-  to.compute.embedding_backward({.shape = {shape_.batch, shape_.sequence, hidden_},
+  to.compute.embedding_backward({.shape = table(),
                                  .dtype = shape_.storage,
                                  .gradient = shape_.gradients,
                                  .tokens = reinterpret_cast<const std::int64_t*>(pass.saved),

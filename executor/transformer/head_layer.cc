@@ -15,14 +15,50 @@ HeadLayer::HeadLayer(const ModelSpec& model, const LayerSpec& layer, const Layer
       epsilon_(static_cast<float>(model.numerics.norm_epsilon)),
       norm_(parameters_of(layer, "final_norm")),
       matrix_(parameters_of(layer, "lm_head")),
+      tp_(shape.tp),
+      tp_rank_(shape.tp_rank),
+      part_(vocabulary_part(model, shape)),
       loss_{tokens_, hidden_, model.vocab_size,
             shape.loss_chunk > 0 ? std::min(shape.loss_chunk, tokens_) : tokens_} {}
 
 LayerBytes HeadLayer::bytes() const {
   LayerBytes bytes;
   bytes.saved = statistics() * static_cast<std::int64_t>(sizeof(float)) + 2 * stream_bytes();
-  bytes.backward_workspace = cross_entropy_bytes(loss_, dtype_);
+  bytes.backward_workspace = tp_ == 1
+                                 ? cross_entropy_bytes(loss_, dtype_)
+                                 : logits_begin() + loss_.chunk * part_.room * bytes_of(dtype_);
   return bytes;
+}
+
+void HeadLayer::meet(LayerRoom& room) const {
+  if (tp_ == 1) return;
+  constexpr std::int64_t kNumbers = sizeof(RowStatistics) / sizeof(float);
+  for (std::int64_t number = 0; number < chunks(); ++number) {
+    const std::int64_t own = rows(number) * kNumbers;
+    room.met_backward.push_back({OperandPart::layer_workspace, DType::fp32,
+                                 statistics_begin() / static_cast<std::int64_t>(sizeof(float)),
+                                 tp_ * own, own});
+  }
+  const std::int64_t normed =
+      statistics() * static_cast<std::int64_t>(sizeof(float)) + stream_bytes();
+  room.met_backward.push_back(
+      {OperandPart::saved, dtype_, normed / bytes_of(dtype_), tokens_ * hidden_, 0});
+}
+
+VocabularyWork HeadLayer::chunk(const BackwardPass& pass, std::int64_t number) const {
+  const std::int64_t first = number * loss_.chunk;
+  return {.shape = {rows(number), hidden_, part_.count, part_.first, tp_, tp_rank_},
+          .dtype = dtype_,
+          .gradient = gradient_,
+          .x = places(pass.saved).normed + first * hidden_ * bytes_of(dtype_),
+          .weight = Weights(pass.weights).weight(matrix_),
+          .targets = pass.targets + first,
+          .scale = pass.loss_scale,
+          .d_weight = Gradients(pass.gradients).weight(matrix_),
+          .loss = pass.loss,
+          .logits = pass.workspace + logits_begin(),
+          .statistics = reinterpret_cast<RowStatistics*>(pass.workspace + statistics_begin()),
+          .losses = reinterpret_cast<float*>(pass.workspace) + first};
 }
 
 HeadLayer::Places HeadLayer::places(std::byte* saved) const {
@@ -46,6 +82,13 @@ void HeadLayer::forward(const ForwardPass& pass, const Issue& to) const {
 }
 
 void HeadLayer::backward(const BackwardPass& pass, const Issue& to) const {
+  if (tp_ > 1) {
+    const auto region = static_cast<std::int64_t>(pass.region);
+    if (region > chunks()) return norm_backward(pass, to);
+    if (region > 0) to.compute.vocabulary_gradients(chunk(pass, region - 1), to.stream);
+    if (region < chunks()) to.compute.vocabulary_logits(chunk(pass, region), to.stream);
+    return;
+  }
   const Weights weights(pass.weights);
   const Gradients gradients(pass.gradients);
   const Places at = places(pass.saved);
@@ -60,6 +103,13 @@ void HeadLayer::backward(const BackwardPass& pass, const Issue& to) const {
                    .loss = pass.loss,
                    .workspace = pass.workspace},
                   to.stream);
+  norm_backward(pass, to);
+}
+
+void HeadLayer::norm_backward(const BackwardPass& pass, const Issue& to) const {
+  const Weights weights(pass.weights);
+  const Gradients gradients(pass.gradients);
+  const Places at = places(pass.saved);
   to.compute.norm_backward({.shape = norm_shape(),
                             .rms = rms_,
                             .dtype = dtype_,

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "executor/transformer/layer.h"
 #include "executor/transformer/parameters.h"
 
@@ -7,11 +10,16 @@ namespace shardwise::exec {
 
 /// The last norm, then the projection to the vocabulary with the loss. Forward keeps what the loss
 /// reads; logits, loss and their gradients are made in backward, chunk by chunk.
+///
+/// Where ranks share the vocabulary, a backward pass has a region before the first chunk's
+/// all-gather of what ranks know of their logits, one after each, and the norm's behind the
+/// all-reduce of the gradient of what it made.
 class HeadLayer final : public Layer {
  public:
   HeadLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);
 
   LayerBytes bytes() const override;
+  void meet(LayerRoom& room) const override;
   void forward(const ForwardPass& pass, const Issue& to) const override;
   void backward(const BackwardPass& pass, const Issue& to) const override;
 
@@ -23,6 +31,21 @@ class HeadLayer final : public Layer {
     std::byte* normed = nullptr;
   };
   Places places(std::byte* saved) const;
+  void norm_backward(const BackwardPass& pass, const Issue& to) const;
+  std::int64_t chunks() const { return (tokens_ + loss_.chunk - 1) / loss_.chunk; }
+  /// Of a chunk of rows where ranks share the vocabulary.
+  VocabularyWork chunk(const BackwardPass& pass, std::int64_t number) const;
+  std::int64_t rows(std::int64_t chunk) const {
+    return std::min(loss_.chunk, tokens_ - chunk * loss_.chunk);
+  }
+  // In the workspace: losses of all rows, then what ranks know of a chunk's, then its logits.
+  std::int64_t statistics_begin() const {
+    return tokens_ * static_cast<std::int64_t>(sizeof(float));
+  }
+  std::int64_t logits_begin() const {
+    return statistics_begin() +
+           tp_ * loss_.chunk * static_cast<std::int64_t>(sizeof(RowStatistics));
+  }
   std::int64_t statistics() const { return tokens_ * (rms_ ? 1 : 2); }
   NormShape norm_shape() const { return {tokens_, 1, hidden_, hidden_, hidden_, epsilon_}; }
 
@@ -36,6 +59,9 @@ class HeadLayer final : public Layer {
   float epsilon_;
   ParameterIndex norm_;
   ParameterIndex matrix_;
+  std::int64_t tp_;
+  std::int64_t tp_rank_;
+  VocabularyPart part_;
   CrossEntropyShape loss_;
 };
 

@@ -21,7 +21,18 @@ RecomputedOperations recomputed(const JobSpec& job) {
 
 }  // namespace
 
+void Layer::meet(LayerRoom& /*room*/) const {}
+
 void Layer::recompute(const BackwardPass& /*pass*/, const Issue& /*to*/) const {}
+
+VocabularyPart vocabulary_part(const ModelSpec& model, const LayerShape& shape) {
+  if (shape.tp == 1) return {0, model.vocab_size, model.vocab_size};
+  VocabularyPart part;
+  part.room = padded_vocabulary(model.vocab_size, 1, shape.tp) / shape.tp;
+  part.first = std::min(model.vocab_size, shape.tp_rank * part.room);
+  part.count = std::min(part.room, model.vocab_size - part.first);
+  return part;
+}
 
 LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout& layout,
                        bool whole) {
@@ -35,6 +46,7 @@ LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout&
         loss_chunk_rows(job.loss_chunk_rows, shape.tokens(), model.vocab_size, model.hidden_size);
   }
   shape.storage = job.precision;
+  shape.tp = layout.tp;
   return shape;
 }
 

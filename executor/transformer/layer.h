@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/kernels/compute/compute.h"
+#include "planner/lowering/operands/lower_to_run.h"
 #include "planner/spec/machine/dtype.h"
 #include "planner/spec/plan/job_spec.h"
 #include "planner/spec/plan/layout.h"
@@ -39,8 +40,21 @@ struct LayerShape {
   std::int64_t loss_chunk = 0;    // tokens whose logits exist at once; 0 = all of a micro-batch
   DType storage = DType::fp32;    // of weights, the stream and what is saved; fp32 or bf16
   DType gradients = DType::fp32;  // of weights; bf16 with storage bf16 only
+  // Tensor parallelism: ranks that share a layer's heads, widths and vocabulary, and which of them
+  // this is.
+  std::int64_t tp = 1;
+  std::int64_t tp_rank = 0;
   std::int64_t tokens() const { return batch * sequence; }
 };
+
+/// Tokens whose rows of a table and logits a rank has: all, or where ranks share them a part, of
+/// which the last ranks may have fewer, in as much room.
+struct VocabularyPart {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t room = 0;
+};
+VocabularyPart vocabulary_part(const ModelSpec& model, const LayerShape& shape);
 
 /// Memory that a layer is given, in bytes. Every part starts at a multiple of 64.
 struct LayerBytes {
@@ -60,6 +74,10 @@ struct LayerBytes {
 //
 // All of it is memory of the device, loss and loss_scale too: a layer has addresses, and its
 // operations the contents.
+//
+// Where ranks share a layer, its passes are cut into regions (planner/lowering/kernel_passes.h): a
+// call runs one of them, and between two a collective works on a tensor that the layer names
+// (Layer::meet()). Weights and gradients are then this rank's parts.
 struct ForwardPass {
   std::span<const std::byte* const> weights;  // elements
   std::byte* stream = nullptr;           // elements; an embedding writes only, a head reads only
@@ -67,6 +85,7 @@ struct ForwardPass {
   std::byte* saved = nullptr;
   std::byte* workspace = nullptr;
   const std::byte* tables = nullptr;
+  std::size_t region = 0;
 };
 
 struct BackwardPass {
@@ -76,6 +95,7 @@ struct BackwardPass {
   std::byte* saved = nullptr;             // left in an unspecified state
   std::byte* workspace = nullptr;
   const std::byte* tables = nullptr;
+  std::size_t region = 0;
   // A head only: it computes the loss here, by chunks of tokens, so that logits are never whole.
   const std::int64_t* targets = nullptr;  // [batch, sequence] token numbers, or kIgnored
   const float* loss_scale = nullptr;      // the gradient is of loss_scale * sum of the loss
@@ -89,6 +109,8 @@ class Layer {
  public:
   virtual ~Layer() = default;
   virtual LayerBytes bytes() const = 0;
+  /// Lists the tensors of the collectives between its regions, in a room of bytes().
+  virtual void meet(LayerRoom& room) const;
   virtual void forward(const ForwardPass& pass, const Issue& to) const = 0;
   /// Of layers that do not keep all that backward reads (LayerShape::recompute and again): the
   /// rest, into the workspace that backward is then given. Others do nothing.

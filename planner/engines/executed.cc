@@ -8,7 +8,7 @@ namespace shardwise {
 std::span<const ExecutedField> executed_fields() {
   static constexpr std::string_view kData = "data parallelism is: dp_shard and dp_replicate";
   static constexpr std::array<ExecutedField, 8> kFields = {{
-      {"tp", "1", kData},
+      {"tp", "1", kData, false},
       {"cp", "1", kData},
       {"pp", "1", kData, false},
       {"vpp", "1", kData, false},

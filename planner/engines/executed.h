@@ -19,8 +19,8 @@ struct ExecutedField {
 };
 
 /// What `shardwise run` executes of a layout: every combination of data parallelism, and pipelines
-/// where a plan has them. The one list for the executor's refusals, for searches where it trains
-/// and for `shardwise list engines`.
+/// or tensor parallelism where a plan has them. The one list for the executor's refusals, for
+/// searches where it trains and for `shardwise list engines`.
 std::span<const ExecutedField> executed_fields();
 
 /// Engines whose rules of gathers and reductions the executor follows.

@@ -213,7 +213,8 @@ TEST(List, SaysWhatShardwiseRunExecutes) {
   for (const auto& engine : json["entries"]) {
     EXPECT_EQ(engine["executed"].get<bool>(), engine.contains("executed_only_with"));
     if (engine["name"] != "shardwise") continue;
-    EXPECT_EQ(engine["executed_only_with"]["tp"], "1");
+    EXPECT_EQ(engine["executed_only_with"]["cp"], "1");
+    EXPECT_FALSE(engine["executed_only_with"].contains("tp"));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "executor/kernels/norm.h"
 #include "executor/kernels/products/cross_entropy.h"
 #include "executor/kernels/products/linear.h"
+#include "executor/kernels/products/vocabulary_loss.h"
 #include "executor/kernels/tensor_view.h"
 #include "executor/optimizer/adamw.h"
 #include "planner/spec/machine/dtype.h"
@@ -189,6 +190,22 @@ struct HeadWork {
   std::byte* workspace = nullptr;  // cross_entropy_bytes(shape, dtype)
 };
 
+/// The two parts of a head whose vocabulary ranks share, for some rows of tokens.
+struct VocabularyWork {
+  VocabularyShape shape;
+  DType dtype = DType::fp32;
+  DType gradient = DType::fp32;
+  std::byte* x = nullptr;  // replaced by this rank's part of its gradient
+  const std::byte* weight = nullptr;
+  const std::int64_t* targets = nullptr;
+  const float* scale = nullptr;         // as in HeadWork
+  std::byte* d_weight = nullptr;        // added to; null when not trained
+  LossSum* loss = nullptr;              // added to
+  std::byte* logits = nullptr;          // [rows, vocabulary], from the first part to the second
+  RowStatistics* statistics = nullptr;  // [ranks, rows]: the first part writes its rank's
+  float* losses = nullptr;              // [rows]
+};
+
 /// tensor *= factor
 struct ScaleWork {
   TensorView tensor;
@@ -306,6 +323,10 @@ class Compute {
   virtual void embedding(const EmbeddingWork& work, DeviceStream& stream) = 0;
   virtual void embedding_backward(const EmbeddingBackwardWork& work, DeviceStream& stream) = 0;
   virtual void head(const HeadWork& work, DeviceStream& stream) = 0;
+  /// In place of head() where ranks share the vocabulary. Devices without them have a check that
+  /// aborts: plans are refused before.
+  virtual void vocabulary_logits(const VocabularyWork& work, DeviceStream& stream);
+  virtual void vocabulary_gradients(const VocabularyWork& work, DeviceStream& stream);
 
   // What moves and what steps take, as tensor_view.h has it; any stream may issue clear() to
   // sum_ranks() beside the operations of others.

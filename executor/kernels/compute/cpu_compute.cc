@@ -124,4 +124,20 @@ void CpuCompute::head(const HeadWork& w, DeviceStream& /*stream*/) {
   });
 }
 
+void CpuCompute::vocabulary_logits(const VocabularyWork& w, DeviceStream& /*stream*/) {
+  with_dtype(w.dtype, [&]<class E>(E) {
+    exec::vocabulary_logits(w.shape, as<E>(static_cast<const std::byte*>(w.x)), as<E>(w.weight),
+                            w.targets, as<E>(w.logits), w.statistics + w.shape.rank * w.shape.rows,
+                            workers_);
+  });
+}
+
+void CpuCompute::vocabulary_gradients(const VocabularyWork& w, DeviceStream& /*stream*/) {
+  with_dtypes(w.dtype, w.gradient, [&]<class E, class G>(E, G) {
+    exec::vocabulary_gradients(w.shape, as<E>(w.x), as<E>(w.weight), w.targets, w.statistics,
+                               *w.scale, as<E>(w.logits), w.losses, as<G>(w.d_weight), *w.loss,
+                               workers_);
+  });
+}
+
 }  // namespace shardwise::exec

@@ -30,6 +30,8 @@ class CpuCompute final : public Compute {
   void embedding(const EmbeddingWork& work, DeviceStream& stream) override;
   void embedding_backward(const EmbeddingBackwardWork& work, DeviceStream& stream) override;
   void head(const HeadWork& work, DeviceStream& stream) override;
+  void vocabulary_logits(const VocabularyWork& work, DeviceStream& stream) override;
+  void vocabulary_gradients(const VocabularyWork& work, DeviceStream& stream) override;
 
   void clear(const TensorView& tensor, DeviceStream& stream) override;
   void cast(const TensorView& to, const ConstTensorView& from, DeviceStream& stream) override;

@@ -1,0 +1,153 @@
+// Tensor parallelism, as people start it.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/cost/memory/memory.h"
+#include "planner/model/hf_config.h"
+#include "planner/search/search.h"
+#include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/report/report_json.h"
+#include "tests/executor/launch/plans.h"
+#include "tests/support/command.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using shardwise::test::Outcome;
+using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A small model of the catalogue over so many ranks, two micro-batches of 32 tokens a step.
+Plan shared_plan(const char* model, std::int32_t tp, int zero_stage = 0, int dp_shard = 1) {
+  Plan plan = tiny_plan("shardwise", zero_stage, dp_shard, 2);
+  plan.model = *load_model(model);
+  plan.layout.tp = tp;
+  plan.cluster = *with_gpus(*find_cluster("laptop"), plan.layout.world());
+  return plan;
+}
+
+std::vector<std::string> curve_of(const Plan& plan, Started started = Started::threads,
+                                  const std::vector<std::string>& more = {}) {
+  const Scratch scratch;
+  const std::string metrics = scratch.path("metrics.jsonl");
+  std::vector<std::string> arguments = {
+      scratch.write(plan), "--data", kTrainingText, "--steps", "4", "--metrics", metrics};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const auto [program, words] =
+      command_of(started, static_cast<int>(plan.layout.world()), arguments);
+  const Outcome done = run_program(program, words);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  return losses_of(metrics);
+}
+
+TEST(TensorParallelRun, GivesProcessesTheBitsOfThreads) {
+  const Plan plan = shared_plan("qwen3-tiny", 2, 3, 2);
+  const std::vector<std::string> threads = curve_of(plan);
+  ASSERT_EQ(threads.size(), 4U);
+  for (const Started started : ways_of_processes()) EXPECT_EQ(curve_of(plan, started), threads);
+}
+
+// Of one rank's: its part of states and activations, and what it has whole.
+TEST(TensorParallelRun, HoldsTheBytesOfTheLedger) {
+  for (const char* model : {"gpt2-tiny", "llama-tiny", "qwen3-tiny"}) {
+    for (const auto& [zero_stage, dp_shard] : {std::pair(0, 1), std::pair(2, 2), std::pair(3, 2)}) {
+      for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+        for (const DType precision : {DType::fp32, DType::bf16}) {
+          if (precision == DType::bf16 && recompute == Recompute::full) continue;
+          Plan plan = shared_plan(model, 2, zero_stage, dp_shard);
+          plan.layout.recompute = recompute;
+          plan.job.precision = precision;
+          const Scratch scratch;
+          const std::string path = scratch.path("report.json");
+          const Outcome done = shardwise_run(
+              {scratch.write(plan), "--data", kTrainingText, "--steps", "3", "--report", path});
+          ASSERT_EQ(done.exit_code, 0) << done.err;
+          const Result<StepReport> report = read_report(path);
+          ASSERT_TRUE(report) << to_string(report.problems());
+          const LayoutMemory predicted =
+              layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
+          for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+            for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+              const auto phase = static_cast<MemoryPhase>(p);
+              const auto category = static_cast<MemoryCategory>(c);
+              EXPECT_EQ(report->stages[0][phase][category], predicted.stages[0][phase][category])
+                  << fmt::format("{}, ZeRO-{}, {}, {}, {}, {}", model, zero_stage,
+                                 name_of(recompute), name_of(precision), name_of(phase),
+                                 name_of(category));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Each rank reads its parts: the first loss is that of the model on one rank.
+TEST(TensorParallelRun, BeginsWithWeightsOfAFile) {
+  const Scratch scratch;
+  const std::string weights = scratch.path("weights");
+  for (const char* model : {"gpt2-tiny", "qwen3-tiny"}) {
+    std::filesystem::remove_all(weights);
+    (void)curve_of(shared_plan(model, 1), Started::threads, {"--save-weights", weights});
+    Scratch other;
+    std::vector<std::vector<double>> curves;
+    for (const std::int32_t tp : {1, 2}) {
+      const std::string metrics = other.path("metrics.jsonl");
+      const Outcome done =
+          shardwise_run({other.write(shared_plan(model, tp)), "--data", kTrainingText, "--steps",
+                         "2", "--metrics", metrics, "--init-from", weights});
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      curves.push_back(numbers_of(metrics, "loss"));
+    }
+    for (std::size_t step = 0; step < 2; ++step) {
+      EXPECT_NEAR(curves[1][step], curves[0][step], 1e-5 * curves[0][step]) << model;
+    }
+  }
+}
+
+TEST(TensorParallelRun, IsRefusedBeforeAnythingIsAllocatedWhereItCannotBeExecuted) {
+  const Scratch scratch;
+  const auto refusal = [&](const Plan& plan, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {scratch.write(plan), "--data", kTrainingText, "--steps", "2"});
+    const Outcome refused = shardwise_run(more);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.out, IsEmpty());
+    return refused.err;
+  };
+  Plan plan = shared_plan("llama-tiny", 8);
+  EXPECT_THAT(refusal(plan), HasSubstr("/layout/tp: 8 over 4 key and value heads cannot be "
+                                       "executed\n    ranks have whole heads: divisors of 4 are"));
+  plan = shared_plan("llama-tiny", 2);
+  plan.layout.sequence_parallel = true;
+  EXPECT_THAT(refusal(plan), HasSubstr("/layout/sequence_parallel: true cannot be executed\n"
+                                       "    false is"));
+  plan = shared_plan("llama-tiny", 2);
+  plan.layout.pp = 2;
+  plan.cluster = *with_gpus(*find_cluster("laptop"), 4);
+  EXPECT_THAT(refusal(plan), HasSubstr("/layout/pp: 2 with tp 2 cannot be executed\n    pipelines "
+                                       "are with tp 1, tensor parallelism is with pp 1"));
+  plan = shared_plan("llama-tiny", 2);
+  plan.job.calculate_per_token_loss = true;
+  EXPECT_THAT(refusal(plan), HasSubstr("/job/calculate_per_token_loss: true with tp 2 cannot be "
+                                       "executed\n    false is"));
+  plan = shared_plan("llama-tiny", 2);
+  for (const char* flag : {"--checkpoint-dir", "--save-weights", "--resume"}) {
+    EXPECT_THAT(refusal(plan, {flag, scratch.path("out")}),
+                HasSubstr("out is of whole tensors, and with tp 2 ranks have parts\n    leave " +
+                          std::string(flag) + " out, or make a plan with --tp 1"))
+        << flag;
+    EXPECT_FALSE(std::filesystem::exists(scratch.path("out")));
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
