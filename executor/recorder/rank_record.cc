@@ -1,6 +1,8 @@
 #include "executor/recorder/rank_record.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace shardwise::exec {
@@ -11,6 +13,44 @@ std::int64_t sum_of(const Ledger& ledger) {
   for (const std::int64_t bytes : ledger.bytes) sum += bytes;
   return sum;
 }
+
+/// A pass of a micro-batch through a model chunk.
+using Pass = std::pair<std::int32_t, std::int16_t>;
+Pass pass_of(const ProgramOp& op) { return {op.microbatch, op.chunk}; }
+
+/// Activations that are there, by the pass that keeps them; tables are all passes'.
+class KeptByPass {
+ public:
+  explicit KeptByPass(const StepRecord& record) : record_(record) {
+    for (std::size_t op = 0; op < record.program.operations.size(); ++op) {
+      const ProgramOp& each = record.program.operations[op];
+      if (each.stream != Stream::compute || each.microbatch < 0) continue;
+      began_.emplace_back(record.spans[op].begin, pass_of(each));
+    }
+    std::ranges::stable_sort(began_, {}, &Began::first);
+  }
+
+  void change(const MemoryChange& change) {
+    const MemoryItem& item = record_.items[change.item];
+    const bool kept = item.category == MemoryCategory::activations && !item.resident() &&
+                      record_.program.buffers[change.item].layer >= 0;
+    if (kept) bytes_[pass_of(record_.program.operations[item.life.first])] += change.bytes;
+  }
+  /// Of others than the pass that runs at a moment.
+  std::int64_t in_flight(std::int64_t at) const {
+    const auto next = std::ranges::upper_bound(began_, at, {}, &Began::first);
+    if (next == began_.begin()) return 0;
+    std::int64_t sum = 0;
+    for (const auto& [pass, bytes] : bytes_) sum += pass == std::prev(next)->second ? 0 : bytes;
+    return sum;
+  }
+
+ private:
+  using Began = std::pair<std::int64_t, Pass>;
+  const StepRecord& record_;
+  std::vector<Began> began_;  // of operations of passes, in time
+  std::map<Pass, std::int64_t> bytes_;
+};
 
 std::int64_t begin_of_optimizer(const StepRecord& record) {
   for (std::size_t op = 0; op < record.program.operations.size(); ++op) {
@@ -65,6 +105,7 @@ MeasuredMemory measured_memory(const StepRecord& record) {
   memory.optimizer = now;
   const std::int64_t steps = begin_of_optimizer(record);
   bool stepping = false;
+  KeptByPass kept(record);
   for (const MemoryChange& change : memory_changes(record)) {
     const bool before = change.at < steps || (change.at == steps && change.bytes < 0);
     if (!before && !stepping) {
@@ -72,8 +113,13 @@ MeasuredMemory measured_memory(const StepRecord& record) {
       memory.optimizer = now;
     }
     now[record.items[change.item].category] += change.bytes;
+    kept.change(change);
     Ledger& most = before ? memory.passes : memory.optimizer;
-    if (sum_of(now) > sum_of(most)) most = now;
+    if (sum_of(now) <= sum_of(most)) continue;
+    most = now;
+    const std::int64_t in_flight = kept.in_flight(change.at);
+    most[MemoryCategory::activations] -= in_flight;
+    most[MemoryCategory::activations_in_flight] += in_flight;
   }
   return memory;
 }

@@ -48,12 +48,12 @@ StageMessages::StageMessages(const LoweringContext& context, std::int32_t stage,
     if (travels(chunk.number - 1)) {
       const std::int32_t before = stage_of_chunk(context.layout(), chunk.number - 1);
       buffers_.make(Use::receive_forward, before, slots.receive_forward);
-      buffers_.make(Use::send_backward, before, slots.send);
+      buffers_.make(Use::send_backward, before, slots.send_backward);
     }
     if (travels(chunk.number)) {
       const std::int32_t after = stage_of_chunk(context.layout(), chunk.number + 1);
       buffers_.make(Use::receive_backward, after, slots.receive_backward);
-      buffers_.make(Use::send_forward, after, slots.send);
+      buffers_.make(Use::send_forward, after, slots.send_forward);
     }
     for (const std::int32_t other : {chunk.number - 1, chunk.number + 1}) {
       if (other < 0 || other >= context.chunks) continue;

@@ -74,13 +74,14 @@ void look_forward(const Interleaved& i, std::int32_t chunk, Look look) {
   }
 }
 
-/// Backward passes of which one is the fullest: of the first round, since nothing begins any more
-/// in the last.
+/// What runs.
+enum class Running : std::uint8_t { forward, backward, joining };
+
+/// Backward passes from the k-th on of which one is the fullest. \pre they are of one turn
 template <class Look>
-void look_backward(const Interleaved& i, std::int32_t chunk, Look look) {
-  const std::int64_t first = (i.vpp - 1 - chunk) * i.pp;
-  const std::int64_t end = first + i.pp;
-  for (std::int64_t k = first; k < end;) {
+void look_backward(const Interleaved& i, std::int32_t chunk, std::int64_t k, std::int64_t end,
+                   Look look) {
+  while (k < end) {
     std::int64_t until = end;
     const std::int64_t begun = k + i.ahead + 1;
     until = std::min(until, k + next_multiple(begun, i.pp) - begun);
@@ -89,6 +90,18 @@ void look_backward(const Interleaved& i, std::int32_t chunk, Look look) {
     look(i.backward(until - 1, chunk));
     k = until;
   }
+}
+
+/// Backward passes of which one is the fullest: of the first round, since nothing begins any more
+/// in the last. That of the first micro-batch joins no others; the second round begins with one
+/// like it.
+template <class Look>
+void look_backward(const Interleaved& i, std::int32_t chunk, Running what, Look look) {
+  const std::int64_t first = (i.vpp - 1 - chunk) * i.pp;
+  const bool joins = what == Running::joining;
+  look_backward(i, chunk, joins ? first + 1 : first, first + i.pp, look);
+  const std::int64_t again = first + i.round();
+  if (joins && again < i.passes) look_backward(i, chunk, again, again + 1, look);
 }
 
 /// A stage with two chunks of a V: so many of the first and of the second besides the one running.
@@ -104,8 +117,10 @@ HeldPasses on_a_v(std::int32_t chunk, std::int64_t down, std::int64_t up) {
 /// most.
 template <class Look>
 void look_at_held(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
-                  std::int32_t chunk, bool backward, Look look) {
+                  std::int32_t chunk, Running what, Look look) {
   const std::int64_t p = layout.pp;
+  // A joining pass finds one micro-batch gone.
+  const std::int64_t gone = what == Running::joining ? 1 : 0;
   const std::int64_t m = num_microbatches;
   const std::int64_t s = stage;
   HeldPasses held;
@@ -119,17 +134,18 @@ void look_at_held(const Layout& layout, std::int32_t stage, std::int64_t num_mic
       if (layout.vpp > 1) {
         Interleaved i = {p, layout.vpp, m * layout.vpp, 2 * (p - 1 - s) + (layout.vpp - 1) * p};
         i.ahead = std::min(i.ahead, i.passes);
-        return backward ? look_backward(i, chunk, look) : look_forward(i, chunk, look);
+        return what == Running::forward ? look_forward(i, chunk, look)
+                                        : look_backward(i, chunk, what, look);
       }
-      held.own = std::min(m, p - s) - 1;
+      held.own = std::min(m - gone, p - s) - 1;
       break;
     }
     case PipelineSchedule::gpipe:
-      held.own = m - 1;
+      held.own = m - gone - 1;
       break;
     case PipelineSchedule::looped_bfs:
       held.lower = m;
-      held.own = m - 1;
+      held.own = m - gone - 1;
       break;
     case PipelineSchedule::zb_h1:
       held.own = std::min(m, p) - 1;
@@ -194,17 +210,33 @@ InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
   return flight;
 }
 
-HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
-                       std::int32_t chunk, bool backward, const SavedChunks& saved) {
+namespace {
+
+HeldPasses fullest_held(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
+                        std::int32_t chunk, Running what, const SavedChunks& saved) {
   HeldPasses fullest;
   std::int64_t most = -1;
-  look_at_held(layout, stage, num_microbatches, chunk, backward, [&](const HeldPasses& held) {
+  look_at_held(layout, stage, num_microbatches, chunk, what, [&](const HeldPasses& held) {
     const std::int64_t bytes = bytes_of(held, saved);
     if (bytes <= most) return;
     most = bytes;
     fullest = held;
   });
   return fullest;
+}
+
+}  // namespace
+
+HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
+                       std::int32_t chunk, bool backward, const SavedChunks& saved) {
+  return fullest_held(layout, stage, num_microbatches, chunk,
+                      backward ? Running::backward : Running::forward, saved);
+}
+
+HeldPasses held_when_joining(const Layout& layout, std::int32_t stage,
+                             std::int64_t num_microbatches, std::int32_t chunk,
+                             const SavedChunks& saved) {
+  return fullest_held(layout, stage, num_microbatches, chunk, Running::joining, saved);
 }
 
 HeldChoices::HeldChoices(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
@@ -222,8 +254,8 @@ HeldChoices::HeldChoices(const Layout& layout, std::int32_t stage, std::int64_t 
     const auto kind =
         static_cast<std::size_t>(std::ranges::find(kinds_, alike[c]) - kinds_.begin());
     for (const bool backward : {false, true}) {
-      look_at_held(layout, stage, num_microbatches, static_cast<std::int32_t>(c), backward,
-                   [&](const HeldPasses& held) {
+      look_at_held(layout, stage, num_microbatches, static_cast<std::int32_t>(c),
+                   backward ? Running::backward : Running::forward, [&](const HeldPasses& held) {
                      Counts counts;
                      for (const SavedChunks& one : ones) counts.push_back(bytes_of(held, one));
                      add(choices_[kind][backward ? 1 : 0], std::move(counts));

@@ -62,6 +62,12 @@ class SavedChunks {
 HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
                        std::int32_t chunk, bool backward, const SavedChunks& saved);
 
+/// The same while a backward pass runs of any micro-batch of the chunk but its first, whose
+/// gradients join those of others.
+HeldPasses held_when_joining(const Layout& layout, std::int32_t stage,
+                             std::int64_t num_microbatches, std::int32_t chunk,
+                             const SavedChunks& saved);
+
 /// Whether the stage is fullest while a pass runs whose weight gradients are deferred: all of its
 /// chunk is held until then, where other passes let go of a layer with its backward operation.
 /// DualPipe defers them at its beginning and end alone, with a pass less in flight.

@@ -37,7 +37,8 @@ std::optional<std::int32_t> MessageTurns::before_pass(std::int32_t message) {
   if (!planned_ || message < 0) return -1;
   const Ends at = ends(message);
   const Way& way = ways_[at];
-  return emptied(way.arrived, way.made, message_slots(layout_, at.from, num_microbatches_).send);
+  const MessageSlots buffers = message_slots(layout_, at.from, num_microbatches_);
+  return emptied(way.arrived, way.made, at.backward ? buffers.send_backward : buffers.send_forward);
 }
 
 void MessageTurns::made(std::int32_t message) {

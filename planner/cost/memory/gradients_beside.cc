@@ -48,7 +48,6 @@ class LayerLengths {
 };
 
 /// Elements of gradients that join earlier ones, with what pads them: most by layers of the kind.
-/// \pre pp is 1
 std::int64_t joining_elements(const StageParts& parts, const LayerMemory& layer,
                               const MemoryRules& rules, const Layout& layout) {
   const EngineProfile& engine = *rules.engine;
@@ -62,7 +61,9 @@ std::int64_t joining_elements(const StageParts& parts, const LayerMemory& layer,
   }
   if (pads_whole_units(engine, layout)) return whole_unit(layer.parameters, engine, layout).trained;
   if (!pads_whole_buckets(engine, layout)) {
-    const TrainedRoom room = trained_room(layer.parameters, layout, rules.shard_multiple);
+    LayerParameters own = layer.parameters;
+    if (layer.role == LayerRole::head) own.dense += parts.copied;
+    const TrainedRoom room = trained_room(own, layout, rules.shard_multiple);
     return room.dense + room.routed;
   }
   const BucketRules bucket = bucket_rules(engine, layout, true);
@@ -91,7 +92,9 @@ GradientsBeside gradients_beside(const StageParts& parts, const StageContext& co
                                  const LayerMemory& layer) {
   const MemoryRules& rules = *context.rules;
   const Layout& layout = *context.layout;
-  const bool joins = own_kernels(layer) && layout.pp == 1 &&
+  // Of pipelines those that our executor runs.
+  const bool runs = layout.pp == 1 || plans_buffers(*rules.engine);
+  const bool joins = own_kernels(layer) && runs &&
                      gradients_join(layout, context.num_microbatches) && !adds_to_sums(rules) &&
                      rules.engine->gradient_buffer != GradientBuffer::copy_in;
   if (!joins) return {};

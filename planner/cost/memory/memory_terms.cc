@@ -151,6 +151,7 @@ void add_pass(StageTerms& terms, std::uint8_t phases, const StageParts& parts,
   const bool backward = at.backward;
   StageBuffers buffers = stage_buffers(parts, context);
   buffers.first_pass = at.first_pass;
+  buffers.first_microbatch = at.first_microbatch;
   const PassMemory pass =
       at.joined ? joined_pass(buffers, moment, context) : pass_of(buffers, moment, backward);
   const OtherLayers saved = other_layers(moment, backward, parts, context);
@@ -170,7 +171,7 @@ void add_pass(StageTerms& terms, std::uint8_t phases, const StageParts& parts,
             once(parts.tables));
 
   if (!ends_backward(buffers, at.joined)) {
-    add_in_flight(terms, phases, parts, other_passes(parts, context, moment.chunk, backward).held);
+    add_in_flight(terms, phases, parts, held_at(at, parts, context));
   }
 
   terms.add(

@@ -267,7 +267,7 @@ Staging staging_at(const StageBuffers& buffers, const StageParts& parts,
   }
   staging.received = buffers.received;
   staging.sums = buffers.sums;
-  if (backward) {
+  if (backward && !buffers.first_microbatch) {
     const GradientsBeside beside = gradients_beside(parts, context, *moment.layer);
     staging.beside = {beside.layer.count + beside.table.count, beside.layer.bytes_each};
   }

@@ -46,6 +46,9 @@ struct StageBuffers {
   bool reduces_queued = false;   // … as many as the queue takes
   UnitQueues units;
   Amount unreduced;  // all gradients, where they wait for the last micro-batch
+  /// The pass is one of the first micro-batch of a stage of several, whose gradients join no
+  /// others.
+  bool first_microbatch = false;
 };
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context);
 
@@ -162,7 +165,7 @@ bool adds_to_sums(const MemoryRules& rules);
 /// engine does not make tensors of them anyway. A table that the head shares is there from the head
 /// to the embedding.
 struct GradientsBeside {
-  Amount layer;
+  Amount layer;  // of a head with its stage's copy of the token table
   Amount table;  // besides, of all layers but the embedding
 };
 GradientsBeside gradients_beside(const StageParts& parts, const StageContext& context,

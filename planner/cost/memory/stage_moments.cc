@@ -81,18 +81,26 @@ bool passes_follow(const StageContext& context) {
   return context.num_microbatches > 1 && layout.pp > 1 && !in_turn;
 }
 
-OtherPasses kept_by_others(const StageParts& parts, const StageContext& context, std::int32_t chunk,
-                           bool backward) {
+/// \param held_of  what is held while a pass of a chunk runs
+template <class HeldOf>
+OtherPasses kept_by_others(const StageParts& parts, std::int32_t chunk, HeldOf held_of) {
   OtherPasses fullest;
   const SavedChunks saved(parts.chunk_saved);
   for (std::size_t c = 0; c < parts.chunk_like.size(); ++c) {
     if (parts.chunk_like[c] != chunk) continue;
-    const HeldPasses held = held_passes(*context.layout, context.stage, context.num_microbatches,
-                                        static_cast<std::int32_t>(c), backward, saved);
+    const HeldPasses held = held_of(static_cast<std::int32_t>(c), saved);
     const std::int64_t bytes = bytes_of(held, saved);
     if (bytes > fullest.bytes) fullest = {held, bytes};
   }
   return fullest;
+}
+
+OtherPasses kept_by_others(const StageParts& parts, const StageContext& context, std::int32_t chunk,
+                           bool backward) {
+  return kept_by_others(parts, chunk, [&](std::int32_t c, const SavedChunks& saved) {
+    return held_passes(*context.layout, context.stage, context.num_microbatches, c, backward,
+                       saved);
+  });
 }
 
 std::int64_t in_flight_bytes(const StageParts& parts, const StageContext& context,
@@ -108,6 +116,14 @@ OtherPasses other_passes(const StageParts& parts, const StageContext& context, s
                          bool backward) {
   if (context.layout->offload_activations) return {};
   return kept_by_others(parts, context, chunk, backward);
+}
+
+OtherPasses other_passes_when_joining(const StageParts& parts, const StageContext& context,
+                                      std::int32_t chunk) {
+  if (context.layout->offload_activations) return {};
+  return kept_by_others(parts, chunk, [&](std::int32_t c, const SavedChunks& saved) {
+    return held_when_joining(*context.layout, context.stage, context.num_microbatches, c, saved);
+  });
 }
 
 void remember_other_passes(StageParts& parts, const HeldChoices& choices) {
@@ -130,8 +146,8 @@ Amount message_buffers(const StageParts& parts, const StageContext& context) {
   }
   const MessageSlots slots = message_slots(layout, context.stage, context.num_microbatches);
   // Forward from the stage before and gradients back; on a V both with each neighbour.
-  const std::int64_t before = slots.receive_forward + slots.send;
-  const std::int64_t after = slots.receive_backward + slots.send;
+  const std::int64_t before = slots.receive_forward + slots.send_backward;
+  const std::int64_t after = slots.receive_backward + slots.send_forward;
   const std::int64_t buffers =
       (with.before ? before + (v ? after : 0) : 0) + (with.after ? after + (v ? before : 0) : 0);
   return {buffers, parts.boundary};
@@ -253,6 +269,12 @@ std::optional<StageMoment> when_after(const StageMoment& first, const StageMomen
   return between;
 }
 
+/// Whether a pipeline's gradients of a layer lie beside those of earlier micro-batches.
+bool join_in_pipeline(const StageMoment& moment, const StageParts& parts,
+                      const StageContext& context) {
+  return context.layout->pp > 1 && gradients_beside(parts, context, *moment.layer).layer.count > 0;
+}
+
 /// Looks for the fullest among moments.
 class Search {
  public:
@@ -269,20 +291,12 @@ class Search {
 
   /// \param joined  when the layer's gradients are joined, besides
   void look(const StageMoment& moment, bool backward, bool joined = false) {
-    if (moment.chunk != chunk_) {
-      chunk_ = moment.chunk;
-      in_flight_ = {in_flight_bytes(parts_, context_, chunk_, false),
-                    in_flight_bytes(parts_, context_, chunk_, true)};
-    }
-    shared_.in_flight = ends_backward(shared_.buffers, joined) ? 0 : in_flight_[backward ? 1 : 0];
-    const std::int64_t height =
-        height_of(shared_, moment, backward, joined, parts_, context_, states_);
-    if (backward && !joined && joins(moment)) look(moment, true, true);
-    if (height <= most_) return;
-    most_ = height;
-    fullest_.moment = moment;
-    fullest_.backward = backward;
-    fullest_.joined = joined;
+    const bool several = backward && join_in_pipeline(moment, parts_, context_);
+    shared_.buffers.first_microbatch = several;
+    consider(moment, backward, joined);
+    if (!several) return;
+    shared_.buffers.first_microbatch = false;
+    consider(moment, backward, joined);
   }
   /// Before and after a block of FSDP2's runs backward, where that may be fuller: where the unit
   /// before it is none to gather ahead, experts are copied twice, or gradients waited.
@@ -327,14 +341,40 @@ class Search {
   FullestMoment fullest() {
     if (fullest_.moment.layer == nullptr) return fullest_;
     const StageMoment& moment = fullest_.moment;
-    shared_.in_flight = ends_backward(shared_.buffers, fullest_.joined)
-                            ? 0
-                            : in_flight_bytes(parts_, context_, moment.chunk, fullest_.backward);
+    shared_.buffers.first_microbatch = fullest_.first_microbatch;
+    shared_.in_flight = in_flight(moment, fullest_.backward, fullest_.joined);
     fullest_.bytes = bytes_with(shared_, fullest_, parts_, context_, states_);
     return fullest_;
   }
 
  private:
+  void consider(const StageMoment& moment, bool backward, bool joined) {
+    shared_.in_flight = in_flight(moment, backward, joined);
+    const std::int64_t height =
+        height_of(shared_, moment, backward, joined, parts_, context_, states_);
+    if (backward && !joined && joins(moment)) consider(moment, true, true);
+    if (height <= most_) return;
+    most_ = height;
+    fullest_.moment = moment;
+    fullest_.backward = backward;
+    fullest_.joined = joined;
+    fullest_.first_microbatch = shared_.buffers.first_microbatch;
+  }
+  /// Bytes of other passes.
+  std::int64_t in_flight(const StageMoment& moment, bool backward, bool joined) {
+    if (ends_backward(shared_.buffers, joined)) return 0;
+    const bool joins =
+        backward && !shared_.buffers.first_microbatch && join_in_pipeline(moment, parts_, context_);
+    if (moment.chunk != chunk_) {
+      chunk_ = moment.chunk;
+      in_flight_ = {in_flight_bytes(parts_, context_, chunk_, false),
+                    in_flight_bytes(parts_, context_, chunk_, true)};
+      joining_.reset();
+    }
+    if (!joins) return in_flight_[backward ? 1 : 0];
+    if (!joining_) joining_ = other_passes_when_joining(parts_, context_, chunk_).bytes;
+    return *joining_;
+  }
   /// Whether gradients are joined when the layer is done, or while it makes them.
   bool joins(const StageMoment& moment) const {
     const StageBuffers& buffers = shared_.buffers;
@@ -359,6 +399,7 @@ class Search {
   std::int64_t most_ = -1;
   std::int32_t chunk_ = -1;
   std::array<std::int64_t, 2> in_flight_{};
+  std::optional<std::int64_t> joining_;  // of backward passes that join earlier micro-batches
 };
 
 }  // namespace
@@ -371,6 +412,13 @@ std::int64_t least_pass_bytes(const StageParts& parts, const StageContext& conte
                               other_layers(moment, false, parts, context).bytes());
   }
   return most == 0 ? 0 : most + parts.tables + message_buffers(parts, context).bytes();
+}
+
+HeldPasses held_at(const FullestMoment& at, const StageParts& parts, const StageContext& context) {
+  const bool joins =
+      at.backward && !at.first_microbatch && join_in_pipeline(at.moment, parts, context);
+  return joins ? other_passes_when_joining(parts, context, at.moment.chunk).held
+               : other_passes(parts, context, at.moment.chunk, at.backward).held;
 }
 
 FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,

@@ -18,6 +18,9 @@ struct OtherPasses {
 };
 OtherPasses other_passes(const StageParts& parts, const StageContext& context, std::int32_t chunk,
                          bool backward);
+/// The same while a pass runs whose gradients join those of others.
+OtherPasses other_passes_when_joining(const StageParts& parts, const StageContext& context,
+                                      std::int32_t chunk);
 
 /// Keeps the bytes of other_passes() in `parts`, for callers that look at many meshes and states of
 /// one pipeline. \param choices  of the stage, by parts.chunk_like
@@ -86,7 +89,10 @@ struct FullestMoment {
   bool backward = false;
   bool joined = false;      // the layer's gradients are there, and being joined: joined_pass()
   bool first_pass = false;  // StageBuffers::first_pass
+  bool first_microbatch = false;  // StageBuffers::first_microbatch
 };
+/// Of the other passes in flight at that moment.
+HeldPasses held_at(const FullestMoment& at, const StageParts& parts, const StageContext& context);
 /// \param first_pass  of the job's first pass. \pre gathers_in_use_first(), if so
 FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,
                              const StageStates& states, bool first_pass = false);

@@ -62,7 +62,7 @@ bool pass_follows_mesh(const StageContext& context) {
 std::size_t pass_number(const EngineProfile& engine, const Layout& layout) {
   const bool two_buffers = engine.overlap_doubles_buffer && layout.overlap_grad_reduce;
   const bool by_unit = layout.zero_stage >= 2;
-  const bool widths = by_unit || layout.pp == 1;
+  const bool widths = by_unit || layout.pp == 1 || plans_buffers(engine);
   const auto stage = std::size_t{static_cast<unsigned char>(layout.zero_stage)};
   return static_cast<std::size_t>(two_buffers) << 6U | (by_unit || two_buffers ? stage << 4U : 0) |
          static_cast<std::size_t>(widths && layout.fp32_gradients) << 3U |

@@ -37,7 +37,8 @@ PassTotals pass_totals(const StageParts& parts, const StageContext& context,
 bool pass_follows_mesh(const StageContext& context);
 /// Layouts that share all but mesh and states have the same totals of a pass, where they do not
 /// follow the mesh, if this is the same: below kPassNumbers. Below ZeRO-2 nothing is gathered or
-/// reduced layer by layer, and in a pipeline no micro-batch's gradients lie beside others.
+/// reduced layer by layer, and in a pipeline micro-batch's gradients lie beside others under our
+/// executor alone.
 inline constexpr std::size_t kPassNumbers = 128;
 std::size_t pass_number(const EngineProfile& engine, const Layout& layout);
 

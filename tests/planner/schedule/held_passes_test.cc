@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <vector>
@@ -60,6 +61,39 @@ TEST(HeldPasses, AreTheFullestOfTheSchedulesPasses) {
             EXPECT_EQ(bytes_of(held, kept), most)
                 << name_of(way.schedule) << " vpp " << way.vpp << " pp " << pp << " m " << m
                 << " stage " << stage << " chunk " << pass.first << " backward " << pass.second;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Of the schedules that our executor runs: of backward passes all but those of the first
+// micro-batch.
+TEST(HeldPasses, AreThoseOfPassesThatJoinEarlierMicrobatches) {
+  std::mt19937 random(24);
+  for (const Way& way : kWays) {
+    if (facts_of(way.schedule).v_shaped || facts_of(way.schedule).splits_backward) continue;
+    for (const std::int32_t pp : {2, 3, 4, 6, 8}) {
+      for (const std::int32_t m : {pp, 2 * pp, 3 * pp, 4 * pp}) {
+        const Layout layout = {.pp = pp, .vpp = way.vpp, .schedule = way.schedule};
+        std::vector<std::int64_t> saved(static_cast<std::size_t>(chunks_of_stage(layout)));
+        for (std::int32_t stage = 0; stage < pp; ++stage) {
+          for (std::int64_t& each : saved) each = 1 + static_cast<std::int64_t>(random() % 1000);
+          const SavedChunks kept(saved);
+          std::vector<std::int64_t> most(saved.size());
+          std::int64_t now = 0;
+          for (const PipelinePass& pass : pass_order(layout, stage, m)) {
+            const auto chunk = static_cast<std::size_t>(pass.chunk);
+            now += pass.part == LayerPart::forward ? saved[chunk] : -saved[chunk];
+            const bool joins = pass.part == LayerPart::backward && pass.microbatch > 0;
+            if (joins) most[chunk] = std::max(most[chunk], now);
+          }
+          for (std::size_t c = 0; c < saved.size(); ++c) {
+            const auto chunk = static_cast<std::int32_t>(c);
+            EXPECT_EQ(bytes_of(held_when_joining(layout, stage, m, chunk, kept), kept), most[c])
+                << name_of(way.schedule) << " vpp " << way.vpp << " pp " << pp << " m " << m
+                << " stage " << stage << " chunk " << c;
           }
         }
       }
