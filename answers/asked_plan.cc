@@ -43,18 +43,29 @@ std::size_t choose(const std::string& text, const std::string& flag,
   return 0;
 }
 
-/// Says which layouts are left out where our executor trains, and which flag searches them too.
+/// Says which layouts are left out where our executor trains, under every engine, and which flag
+/// searches them too.
 void note_executed(PlanQuestion& q) {
-  std::vector<std::string> held;
-  for (const ExecutedField& field : executed_fields_besides(q.locks, q.opened)) {
-    held.push_back(fmt::format("{} {}", field.key, field.value));
+  const auto held_of = [&](const EngineProfile* engine) {
+    return held_to_executed(q.clusters.front(), *engine, q.locks, q.opened);
+  };
+  std::vector<HeldField> held = held_of(q.engines.front());
+  for (const EngineProfile* engine : q.engines) {
+    const std::vector<HeldField> others = held_of(engine);
+    std::erase_if(held, [&](const HeldField& each) {
+      return std::ranges::find(others, each) == others.end();
+    });
   }
   if (held.empty()) return;
+  std::vector<std::string> words;
+  for (const HeldField& each : held) {
+    words.push_back(fmt::format("{} {}", each.key, fmt::join(each.values, " or ")));
+  }
   q.assumptions.push_back(
       {"layouts.executed",
        fmt::format(
            "only layouts that shardwise run executes: {} (--open FIELD searches the others)",
-           fmt::join(held, ", ")),
+           fmt::join(words, ", ")),
        "docs/executor.md"});
 }
 
@@ -153,7 +164,6 @@ Result<PlanQuestion> read_question(const AskedPlan& asked) {
               q.assumptions);
   q.opened = asked.opened;
   q.executed = executor_trains_on(cluster);
-  if (q.executed) note_executed(q);
   if (asked.top > 0) q.top = static_cast<std::size_t>(asked.top);
   q.front = asked.front;
   q.threads = asked.threads;
@@ -161,6 +171,7 @@ Result<PlanQuestion> read_question(const AskedPlan& asked) {
     q.engines = engines_of_today(cluster);
     q.takes_engine = q.engines.size() > 1;
   }
+  if (q.executed) note_executed(q);
   note_usual_kernels(asked.job, q.model, q.job, q.engines, q.assumptions);
   // Of all engines only what decides between them.
   if (q.takes_engine) {

@@ -138,15 +138,17 @@ Table schedules_table() {
 /// What `shardwise run` executes of a layout.
 std::string executed_text() {
   std::vector<std::string> fields;
-  std::vector<std::string> searched;
   for (const ExecutedField& field : executed_fields()) {
-    (field.only ? fields : searched).push_back(fmt::format("{} {}", field.key, field.value));
+    if (field.only) fields.push_back(fmt::format("{} {}", field.key, field.value));
   }
-  return wrap(fmt::format("shardwise run trains on CPUs, and on NVIDIA GPUs (tried on one), "
-                          "with {}, and on GPUs {}; plan, simulate and size search "
-                          "such layouts, with {}, on clusters of CPUs (plan --open FIELD lifts it)",
-                          fmt::join(fields, ", "), fmt::join(searched, ", "),
-                          fmt::join(searched, ", ")),
+  std::vector<std::string_view> schedules;
+  for (const PipelineSchedule each : executed_schedules()) schedules.push_back(name_of(each));
+  return wrap(fmt::format(
+                  "shardwise run trains on CPUs, and on NVIDIA GPUs (tried on one), "
+                  "with {}, on GPUs with tp 1 and pp 1, on CPUs with tp or with pipelines of "
+                  "schedule {}; plan, simulate and size search such layouts with tp 1 on "
+                  "clusters of CPUs (plan --open FIELD lifts it)",
+                  fmt::join(fields, ", "), fmt::join(schedules, ", ")),
               kTextWidth) +
          "\n";
 }
@@ -163,9 +165,9 @@ void list_engines(Listing& to) {
     to.table.row(
         {engine.name, fmt::format("{}", fmt::join(engine.zero_stages, " ")),
          each.axes.empty() ? "data parallel only" : fmt::format("{}", fmt::join(each.axes, " ")),
-         !each.executed          ? ""
-         : plans_buffers(engine) ? "data parallel; pipelines or tp on CPUs"
-                                 : "data parallel only"});
+         !each.executed               ? ""
+         : executes_pipelines(engine) ? "data parallel; pipelines or tp on CPUs"
+                                      : "data parallel only"});
     to.json.begin_object();
     to.json.member("name", engine.name);
     to.json.begin_array("zero_stages");
@@ -178,8 +180,11 @@ void list_engines(Listing& to) {
     if (each.executed) {
       to.json.begin_object("executed_only_with");
       for (const ExecutedField& field : executed_fields()) {
-        if (!field.only && plans_buffers(engine)) continue;
+        if (!field.only && executes_pipelines(engine)) continue;
         to.json.member(field.key, field.value);
+      }
+      if (!executes_pipelines(engine)) {
+        for (const std::string_view key : {"pp", "vpp"}) to.json.member(key, std::string_view("1"));
       }
       to.json.end_object();
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "executor/engine/program_binder.h"
 #include "executor/transformer/layer.h"
@@ -15,7 +16,6 @@
 #include "planner/spec/plan/engine_profile.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/plan_fields.h"
-#include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise::exec {
 namespace {
@@ -59,16 +59,15 @@ void check_layout_of(const Layout& layout, Refusals& refused) {
 void check_pipeline(const Plan& plan, Refusals& refused) {
   const Layout& layout = plan.layout;
   if (layout.pp == 1) return;
-  refused.unless(executor_trains_on(plan.cluster), "/layout/pp", fmt::format("{}", layout.pp),
-                 "pipelines are on clusters of CPUs");
-  refused.unless(plans_buffers(plan.engine), "/layout/pp",
-                 fmt::format("{} of engine {}", layout.pp, plan.engine.name),
-                 "pipelines are of engine shardwise");
-  const ScheduleFacts schedule = facts_of(layout);
-  refused.unless(!schedule.v_shaped && !schedule.splits_backward, "/layout/schedule",
-                 std::string(name_of(layout.schedule)), "one_f_one_b, gpipe and looped_bfs are");
-  refused.unless(!plan.job.calculate_per_token_loss, "/job/calculate_per_token_loss",
-                 "true in a pipeline", "false is");
+  for (const NoPipeline& each : no_pipeline(plan.cluster, plan.engine)) {
+    refused.unless(false, "/layout/pp", fmt::format("{} {}", layout.pp, each.where),
+                   std::string(each.hint));
+  }
+  std::vector<std::string_view> schedules;
+  for (const PipelineSchedule each : executed_schedules()) schedules.push_back(name_of(each));
+  refused.unless(executes_schedule(layout), "/layout/schedule",
+                 std::string(name_of(layout.schedule)),
+                 fmt::format("{} are", fmt::join(schedules, ", ")));
 }
 
 /// Of a plan whose layers ranks share.

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "planner/spec/machine/cluster_spec.h"
+#include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/layout.h"
 
 namespace shardwise {
 
@@ -18,10 +20,25 @@ struct ExecutedField {
   bool only = true;       // it runs no other value; of the rest some do, as a plan asks for them
 };
 
-/// What `shardwise run` executes of a layout: every combination of data parallelism, and pipelines
-/// or tensor parallelism where a plan has them. The one list for the executor's refusals, for
-/// searches where it trains and for `shardwise list engines`.
+/// What `shardwise run` executes of a layout besides data parallelism and pipelines. With
+/// executed_schedules() and no_pipeline() the one list for the executor's refusals, for searches
+/// where it trains and for `shardwise list engines`.
 std::span<const ExecutedField> executed_fields();
+
+/// Schedules of the pipelines that it runs, and whether one of them is of a layout.
+std::span<const PipelineSchedule> executed_schedules();
+bool executes_schedule(const Layout& layout);
+
+/// Whether it runs pipelines by the rules of the engine, on CPUs.
+bool executes_pipelines(const EngineProfile& engine);
+
+/// Why it runs no pipelines there.
+struct NoPipeline {
+  std::string where;  // "of engine fsdp2"
+  std::string_view hint;
+};
+/// Empty where it runs them.
+std::vector<NoPipeline> no_pipeline(const ClusterSpec& cluster, const EngineProfile& engine);
 
 /// Engines whose rules of gathers and reductions the executor follows.
 std::span<const std::string_view> executed_engines();
@@ -29,9 +46,15 @@ std::span<const std::string_view> executed_engines();
 /// Whether our executor is what trains on these machines: they are CPUs.
 bool executor_trains_on(const ClusterSpec& cluster);
 
-/// The executed fields that a search holds at their value: all but those that `locks` and `opened`
-/// name.
-std::vector<ExecutedField> executed_fields_besides(
+/// A field and the values with which it is searched.
+struct HeldField {
+  std::string_view key;
+  std::vector<std::string_view> values;
+  friend bool operator==(const HeldField&, const HeldField&) = default;
+};
+/// What a search for layouts that run holds: all but the fields that `locks` and `opened` name.
+std::vector<HeldField> held_to_executed(
+    const ClusterSpec& cluster, const EngineProfile& engine,
     const std::vector<std::pair<std::string, std::string>>& locks,
     const std::vector<std::string>& opened);
 

@@ -35,8 +35,8 @@ struct SearchRequest {
   Breadth breadth = Breadth::usual;
   std::vector<std::string> opened;                         // fields with every value they have
   std::vector<std::pair<std::string, std::string>> locks;  // field, value
-  /// Only layouts that our executor runs: each of executed_fields() has its one value, unless it is
-  /// locked or opened here.
+  /// Only layouts that our executor runs (held_to_executed()), but for fields that are locked or
+  /// opened here. On CPUs, where it does, every schedule that it runs is usual.
   bool executed = false;
   Objective objective = Objective::step_time;
   std::size_t top = 10;

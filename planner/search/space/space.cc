@@ -9,6 +9,7 @@
 #include "planner/spec/json/reader.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/text/check.h"
 #include "planner/spec/text/utf8.h"
 
 namespace shardwise {
@@ -290,6 +291,19 @@ std::string lock(SearchSpace& space, const std::string& key, const std::string& 
   });
   forget_usual(space, key);
   return "";
+}
+
+void hold(SearchSpace& space, std::string_view key, std::span<const std::string_view> texts) {
+  for_each_field(space, [&](std::string_view name, auto& values, auto field) {
+    if (name != key) return;
+    values.clear();
+    for (const std::string_view text : texts) {
+      Layout layout;
+      const std::string problem = set_field(layout, std::string(key), std::string(text));
+      SHARDWISE_CHECK(problem.empty(), problem);
+      values.push_back(layout.*field);
+    }
+  });
 }
 
 std::string open(SearchSpace& space, const LayoutQuestion& question, const std::string& key) {

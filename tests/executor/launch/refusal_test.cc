@@ -315,6 +315,10 @@ TEST(CannotExecute, NothingThatASearchOfExecutedLayoutsRanks) {
         };
         request.executed = true;
         EXPECT_EQ(refused(), 0U);
+        const SearchResult found = *search(request);
+        EXPECT_EQ(std::ranges::any_of(found.best,
+                                      [](const Candidate& each) { return each.layout.pp > 1; }),
+                  ranks > 1);
         request.executed = false;
         if (ranks > 1) {
           EXPECT_GT(refused(), 0U);
