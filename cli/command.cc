@@ -61,6 +61,7 @@ void add_verbs(CLI::App& app, Run& run) {
   add_plan(app, run);
   add_simulate(app, run);
   add_run(app, run);
+  add_measure(app, run);
   add_view(app, run);
   add_compare(app, run);
   add_report(app, run);

@@ -29,6 +29,7 @@ inline constexpr std::array kQuestions = std::to_array<Question>({
     {"What is my configuration as a plan?", "import"},
     {"What in it is refused, or wrong?", "check"},
     {"Can I see it, and try things?", "view plan.json"},
+    {"Does it hold on this machine?", "measure"},
     {"How right is it?", "score"},
 });
 

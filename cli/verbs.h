@@ -41,6 +41,7 @@ void add_fit(CLI::App& app, Run& run);
 void add_fits(CLI::App& app, Run& run);
 void add_import(CLI::App& app, Run& run);
 void add_list(CLI::App& app, Run& run);
+void add_measure(CLI::App& app, Run& run);
 void add_mfu(CLI::App& app, Run& run);
 void add_plan(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);

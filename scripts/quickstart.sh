@@ -36,5 +36,8 @@ python3 tests/bench/step_times.py --bin "$bin" --out build/quickstart --model ll
   --layout pp=2,zero_stage=1
 grep -q '^SHARDWISE_HAS_GUI:INTERNAL=ON' "build/$preset/CMakeCache.txt" && build_program shardwise-view
 say "all of it after $SECONDS s, $begun of them for packages"
-say "next, one layout in detail: $bin/shardwise estimate --model llama-3.1-8b" \
+say "next, the ten best plans of these ranks, each trained beside its prediction:" \
+    "$bin/shardwise measure --model llama-tiny --cluster build/quickstart/machine.json --gpus 4" \
+    "--sequence-length 128 --global-batch-size 16"
+say "or one layout in detail: $bin/shardwise estimate --model llama-3.1-8b" \
     "--cluster dgx-h100 --engine fsdp2 --zero-stage 3 --explain"

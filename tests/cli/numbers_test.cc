@@ -38,6 +38,7 @@ const std::map<std::string, std::vector<std::string>>& verbs() {
       {"estimate", {"--model", "gpt2", "--cluster", "laptop", "--engine", "shardwise"}},
       {"plan", {"--model", "gpt2", "--cluster", "laptop", "--engine", "shardwise"}},
       {"simulate", {"--model", "gpt2", "--cluster", "laptop", "--engine", "shardwise"}},
+      {"measure", {"--model", "gpt2", "--cluster", "laptop", "--engine", "shardwise"}},
       {"compare", {"a.json", "b.json"}},
       {"report", {"plan.json", "--output", "report.html"}},
       {"export", {"plan.json", "--to", "deepspeed"}},
