@@ -17,8 +17,8 @@ bool is_locked(const PlanQuestion& question) {
 }
 
 /// Those of one question, with clusters of `question`, of which it is a copy.
-Result<std::vector<PlanRow>> rows_of(const PlanQuestion& copy, const PlanQuestion& question,
-                                     const SayPlanning& say) {
+Result<std::vector<PlanRow>> ranked_rows(const PlanQuestion& copy, const PlanQuestion& question,
+                                         const SayPlanning& say) {
   Result<PlanAnswer> found = answer(copy, say);
   if (!found) return found.problems();
   std::vector<PlanRow> rows = std::move(found->best);
@@ -34,7 +34,7 @@ Result<std::vector<PlanRow>> best_plans(const PlanQuestion& question, std::size_
   PlanQuestion asked = question;
   asked.top = most;
   asked.front = false;
-  Result<std::vector<PlanRow>> best = rows_of(asked, question, say);
+  Result<std::vector<PlanRow>> best = ranked_rows(asked, question, say);
   if (!best || best->empty() || is_locked(question)) return best;
   std::set<std::int64_t> stages;
   for (const EngineProfile* engine : question.engines) {
@@ -44,7 +44,7 @@ Result<std::vector<PlanRow>> best_plans(const PlanQuestion& question, std::size_
   for (const std::int64_t stage : stages) {
     PlanQuestion one = asked;
     one.locks.emplace_back(kStage, std::to_string(stage));
-    const Result<std::vector<PlanRow>> more = rows_of(one, question, say);
+    const Result<std::vector<PlanRow>> more = ranked_rows(one, question, say);
     if (!more) continue;  // no layout has it
     for (const PlanRow& row : *more) {
       const bool known = std::ranges::any_of(rows, [&](const PlanRow& each) {

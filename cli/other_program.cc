@@ -54,10 +54,10 @@ std::unique_ptr<TrustedFile> find(const OtherProgram& other) {
 }
 
 /// The words of its command line.
-class Words {
+class CommandLine {
  public:
-  Words(const OtherProgram& other, const std::string& path,
-        const std::vector<std::string>& arguments)
+  CommandLine(const OtherProgram& other, const std::string& path,
+              const std::vector<std::string>& arguments)
       : words_({path}) {
     if (other.verb != nullptr) words_.emplace_back(other.verb);
     words_.insert(words_.end(), arguments.begin(), arguments.end());
@@ -117,14 +117,14 @@ bool installed(const OtherProgram& other) { return find(other) != nullptr; }
 ExitCode hand_over(const OtherProgram& other, const std::vector<std::string>& arguments) {
   const std::unique_ptr<TrustedFile> program = find(other);
   if (!program) return ExitCode::world_broke;
-  program->run(Words(other, program->path(), arguments).argv());
+  program->run(CommandLine(other, program->path(), arguments).argv());
   cannot_start(program->path(), errno);
 }
 
 EndedProgram run_to_end(const OtherProgram& other, const std::vector<std::string>& arguments) {
   const std::unique_ptr<TrustedFile> program = find(other);
   if (!program) throw IoError(fmt::format("{} is gone", other.name));
-  const Words words(other, program->path(), arguments);
+  const CommandLine words(other, program->path(), arguments);
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) cannot_start(program->path(), errno);
   std::fflush(stdout);
