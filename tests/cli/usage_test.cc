@@ -212,7 +212,9 @@ TEST(List, SaysWhatShardwiseRunExecutes) {
   const auto json = nlohmann::json::parse(shardwise({"list", "engines", "--json"}).out);
   for (const auto& engine : json["entries"]) {
     EXPECT_EQ(engine["executed"].get<bool>(), engine.contains("executed_only_with"));
-    if (engine["name"] == "fsdp2") EXPECT_EQ(engine["executed_only_with"]["pp"], "1");
+    if (engine["name"] == "fsdp2") {
+      EXPECT_EQ(engine["executed_only_with"]["pp"], "1");
+    }
     if (engine["name"] != "shardwise") continue;
     EXPECT_EQ(engine["executed_only_with"]["cp"], "1");
     EXPECT_FALSE(engine["executed_only_with"].contains("tp"));

@@ -57,10 +57,11 @@ TEST(Measure, KeepsPlansAndReportsWhereItIsAsked) {
 }
 
 TEST(Measure, SaysWhyAPlanDidNotRun) {
-  const Outcome done = measure({"--top", "1", "--lock", "tp=2", "--steps", "2"});
+  const Outcome done =
+      measure({"--top", "1", "--lock", "pp=2", "--lock", "schedule=zb_h1", "--steps", "2"});
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(done.out, HasSubstr("1 did not run: "));
-  EXPECT_THAT(done.out, HasSubstr("/layout/tp: 2 cannot be executed"));
+  EXPECT_THAT(done.out, HasSubstr("/layout/schedule: zb_h1 cannot be executed"));
 }
 
 TEST(Measure, RefusesWhatPlanRefuses) {
