@@ -93,8 +93,7 @@ void draw_selection(Ui& ui) {
   const TimeRange range = view.measured.value_or(TimeRange{0, step->length});
   const Readout readout = read_out(*step, range);
   std::string line = text_of(readout);
-  // With what passes have inside, which the strip leaves out.
-  const char* before = "; exposed by axis, inside passes too: ";
+  const char* before = "; exposed by axis: ";
   for (const AxisTime& axis : step->report->by_axis) {
     if (view.measured || axis.exposed <= Seconds(0)) continue;
     line += fmt::format("{}{} {}", std::exchange(before, ", "), axis.axis,

@@ -56,12 +56,38 @@ void draw_columns(const Canvas& canvas, const LaneInk& ink, DrawnColumns& drawn,
   }
 }
 
+/// The exposed share of what lies between two heights, as stripes from the bottom up. They lie on
+/// one grid, so that neighbours join.
+void draw_hatch(Ui& ui, double share, ImVec2 least, ImVec2 most) {
+  const float high = std::round(static_cast<float>(std::min(share, 1.0)) * (most.y - least.y));
+  if (high < 1 || most.x - least.x < 1) return;
+  const float top = most.y - high;
+  const float every = ui.units(6);
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.AddRectFilled({least.x, top}, most, ui.ink(ui.theme.panel, 0.45F));
+  const ImU32 ink = ui.ink(ui.theme.bad);
+  // A stripe rises by a pixel for each that it goes right; `at` is where it leaves the bottom.
+  for (float at = std::floor((least.x - high) / every) * every; at < most.x; at += every) {
+    const float from = std::max(at, least.x);
+    const float to = std::min(at + high, most.x);
+    if (to <= from) continue;
+    list.AddLine({from, most.y - (from - at)}, {to, most.y - (to - at)}, ink, ui.units(1.5F));
+  }
+  list.AddRectFilled({least.x, top}, {most.x, top + 1}, ink);
+}
+
 void draw_block_words(Ui& ui, const std::string& words, ImU32 colour, float from, float to,
                       float top, float bottom) {
   if (bottom - top < ImGui::GetTextLineHeight()) return;
   if (to - from < ImGui::CalcTextSize(words.c_str()).x + ui.units(6)) return;
   draw_text(ui, {(from + to) / 2, (top + bottom - ImGui::GetTextLineHeight()) / 2}, words, colour,
             0.5F);
+}
+
+/// Of the time of spans that follow one another.
+double exposed_share(const Lane& lane, std::size_t first, std::size_t last) {
+  const double active = lane.spans.end[last - 1] - lane.spans.active_start[first];
+  return active > 0 ? lane.exposed_in(first, last) / active : 0;
 }
 
 /// Spans of a block that are wide enough to be told apart.
@@ -72,6 +98,7 @@ void draw_seams(Ui& ui, const Canvas& canvas, const Lane& lane, std::size_t firs
   for (std::size_t i = std::max(first, from); i < std::min(last, to); ++i) {
     const float left = std::max(canvas.left, canvas.x(lane.spans.active_start[i]));
     const float right = std::min(canvas.right, canvas.x(lane.spans.end[i]));
+    draw_hatch(ui, exposed_share(lane, i, i + 1), {left, top}, {right, bottom});
     if (i + 1 < last) {
       list.AddRectFilled({right - ui.units(0.7F), top}, {right, bottom}, ui.ink(ui.theme.panel));
     }
@@ -96,6 +123,7 @@ void draw_block(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& la
   if (last - first > 1 && canvas.pixels(taken) >= kSeams * static_cast<double>(last - first)) {
     return draw_seams(ui, canvas, lane, first, last, text, top, bottom);
   }
+  draw_hatch(ui, exposed_share(lane, first, last), {from, top}, {to - seam, bottom});
   if (spans.microbatch[first] < 0) return;
   draw_block_words(ui, fmt::format("{}", spans.microbatch[first]), text, from, to, top, bottom);
 }

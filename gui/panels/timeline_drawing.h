@@ -42,7 +42,8 @@ class LaneInk {
 
 /// A lane between two heights: blocks that are wide enough, with micro-batches or layers on them,
 /// and all others as columns of pixels as dense as they are busy, each colour with its share of the
-/// height. Waiting is an outline. For lanes of any step, predicted or measured.
+/// height. The exposed share of a block is hatched. Waiting is an outline. For lanes of any step,
+/// predicted or measured.
 void draw_lane(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& lane, float top,
                float bottom);
 

@@ -55,13 +55,21 @@ struct Picture {
   }
 };
 
+/// Which lanes are shown besides those that compute.
+enum class Told : std::uint8_t { pinned, all, busy, exposed };
+
 /// The lanes that are shown, in their order.
-std::vector<std::size_t> shown_lanes(const Ui& ui, const StepLanes& step, bool pinned) {
+std::vector<std::size_t> shown_lanes(const Ui& ui, const StepLanes& step, Told told) {
   const TimelineView& view = ui.state.timeline;
+  const auto is_shown = [&](const Lane& lane) {
+    if (told == Told::exposed) return lane.stream == Stream::compute || is_exposed(step, lane);
+    return told != Told::busy || is_told(step, lane);
+  };
   std::vector<std::size_t> shown;
   for (std::size_t i = 0; i < step.lanes.size(); ++i) {
-    if (view.pinned.contains(name_of(step.lanes[i])) != pinned) continue;
-    if (pinned || ui.state.all_lanes || is_told(step, step.lanes[i])) shown.push_back(i);
+    const bool pinned = view.pinned.contains(name_of(step.lanes[i]));
+    if (pinned != (told == Told::pinned)) continue;
+    if (is_shown(step.lanes[i])) shown.push_back(i);
   }
   if (view.by_stream) {
     std::ranges::stable_sort(shown, {}, [&](std::size_t i) { return step.lanes[i].stream; });
@@ -69,8 +77,10 @@ std::vector<std::size_t> shown_lanes(const Ui& ui, const StepLanes& step, bool p
   return shown;
 }
 
+/// How they share `room`. With no height for others where all together have none, unless they
+/// scroll.
 Heights heights_of(Ui& ui, const StepLanes& step, std::size_t lanes, const LaneBeside& beside,
-                   float room) {
+                   float room, bool scroll) {
   const auto stages = static_cast<float>(step.exposed.size());
   const auto others = std::max(0.0F, static_cast<float>(lanes) - stages);
   Heights heights;
@@ -81,7 +91,7 @@ Heights heights_of(Ui& ui, const StepLanes& step, std::size_t lanes, const LaneB
         others * (heights.flat + ui.units(kLaneGap) + beside.lane);
     if (whole <= room) return heights;
   }
-  if (ui.state.all_lanes) return heights;  // they scroll
+  if (scroll) return heights;
   const float alone =
       (room - stages * ui.units(kExposedStrip + 3)) / stages - beside.lane - beside.strip;
   return {std::clamp(alone, ui.units(6), ui.units(kTallLane)), 0};
@@ -234,6 +244,22 @@ void draw_lanes_legend(Ui& ui, const StepLanes& step) {
   legend(ui, entries);
 }
 
+/// The span that is exposed longest, to go to.
+void draw_worst(Ui& ui, const StepLanes& step) {
+  if (!step.worst) return;
+  ImGui::PushStyleColor(ImGuiCol_Text, ui.ink(ui.theme.bad));
+  const std::string words = "longest exposed: " + step.worst->text;
+  const float room = ImGui::GetContentRegionAvail().x;
+  if (ImGui::Selectable(fitting(words, room).c_str(), false, 0,
+                        {ImGui::CalcTextSize(fitting(words, room).c_str()).x, 0})) {
+    ui.want("timeline.worst");
+  }
+  ImGui::PopStyleColor();
+  ImGui::SetItemTooltip("%s", words.c_str());
+  ui.probes.put_item("timeline.worst");
+  ImGui::SameLine();
+}
+
 /// What the line below the legend says.
 void draw_status(Ui& ui, const StepLanes& step) {
   const TimelineView& view = ui.state.timeline;
@@ -244,6 +270,7 @@ void draw_status(Ui& ui, const StepLanes& step) {
     text(ui, text_of(read_out(step, *view.measured)), ui.theme.text);
     ui.probes.put_item("timeline.readout");
   } else {
+    draw_worst(ui, step);
     text(ui, "drag to measure, drag a block's edge to see what that kind is worth", ui.theme.quiet);
   }
 }
@@ -306,10 +333,18 @@ void draw_timeline(Ui& ui) {
   const float bottom = begin.y + room.y;
 
   const LaneBeside beside = lane_beside(ui);
-  const std::vector<std::size_t> pinned = shown_lanes(ui, *step, true);
-  const std::vector<std::size_t> others = shown_lanes(ui, *step, false);
-  const Heights heights =
-      heights_of(ui, *step, pinned.size() + others.size(), beside, room.y - axis);
+  const std::vector<std::size_t> pinned = shown_lanes(ui, *step, Told::pinned);
+  std::vector<std::size_t> others =
+      shown_lanes(ui, *step, ui.state.all_lanes ? Told::all : Told::busy);
+  const auto heights_with = [&](bool scroll) {
+    return heights_of(ui, *step, pinned.size() + others.size(), beside, room.y - axis, scroll);
+  };
+  Heights heights = heights_with(ui.state.all_lanes);
+  if (heights.flat <= 0) {
+    // What the exposed strips are about stays, where need be below the edge.
+    others = shown_lanes(ui, *step, Told::exposed);
+    heights = heights_with(ui.state.workspace == Workspace::timeline);
+  }
   std::vector<Placed> placed;
   float y =
       place_lanes(ui, *step, pinned, {heights.tall, std::max(heights.flat, ui.units(kFlatLane))},

@@ -54,8 +54,25 @@ class SimulatedFacts final : public StepFacts {
     const double work = std::min(took - late, alone);
     const double steady = work / (1 + price_of(run_, op).excess);
     add(&TimeParts::straggler, work - steady);
-    const Seconds computed = Seconds(steady) - communicated(op, Seconds(steady), parts);
-    parts.*part_of(op.role) += std::max(Seconds(0), computed);
+    const WithinPass moved = within(op, Seconds(steady));
+    const auto take = [&](Seconds TimeParts::*part, WithinLayers& axis, const WithinLayers& found) {
+      parts.*part += found.exposed;
+      axis.alone += found.alone;
+      axis.exposed += found.exposed;
+    };
+    take(&TimeParts::tp_exposed, within_.tp, moved.tp);
+    take(&TimeParts::cp_exposed, within_.cp, moved.cp);
+    take(&TimeParts::ep_exposed, within_.ep, moved.ep);
+    parts.*part_of(op.role) += std::max(Seconds(0), Seconds(steady) - moved.exposed);
+  }
+
+  /// What an operation of the compute stream has inside.
+  WithinPass within(std::uint32_t number) const {
+    const ProgramOp& op = run_.work->program->operations[number];
+    const double alone = price_of(run_, op).seconds;
+    const double took = run_.end[number] - run_.start[number];
+    const double work = std::min(took - late_issue(number, alone), alone);
+    return within(op, Seconds(work / (1 + price_of(run_, op).excess)));
   }
 
   Seconds TimeParts::*late_part(std::uint32_t op, double to) const override {
@@ -69,7 +86,7 @@ class SimulatedFacts final : public StepFacts {
 
  private:
   /// The communication that held up a whole layer's kernels, of `steady` that they took in all.
-  Seconds communicated(const ProgramOp& op, Seconds steady, TimeParts& parts) {
+  WithinPass within(const ProgramOp& op, Seconds steady) const {
     const OpCost& cost = run_.work->program->costs[static_cast<std::size_t>(op.cost)];
     if (cost.layers.empty()) return {};
     const LayerWork& work = cost.layers.front();
@@ -82,16 +99,11 @@ class SimulatedFacts final : public StepFacts {
     const Seconds alone = alone_of(layer, work.part) - (planned - pass.exposed());
     if (alone <= Seconds(0)) return {};
     const double times = steady / alone;
-    const auto take = [&](Seconds TimeParts::*part, WithinLayers& axis, Seconds stops,
-                          Seconds beside) {
-      parts.*part += stops * times;
-      axis.alone += (stops + beside) * times;
-      axis.exposed += stops * times;
+    const auto of_axis = [times](Seconds stops, Seconds beside) {
+      return WithinLayers{(stops + beside) * times, stops * times};
     };
-    take(&TimeParts::tp_exposed, within_.tp, pass.tp, pass.tp_hidden);
-    take(&TimeParts::cp_exposed, within_.cp, pass.cp, pass.cp_hidden);
-    take(&TimeParts::ep_exposed, within_.ep, pass.ep, {});
-    return pass.exposed() * times;
+    return {of_axis(pass.tp, pass.tp_hidden), of_axis(pass.cp, pass.cp_hidden),
+            of_axis(pass.ep, {}), pass.exposed() * times};
   }
 
   /// Gives the communication of a pass the share of its time that scales have left each axis. One
@@ -188,6 +200,16 @@ StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers
   StepParts parts = facts.within_layers();
   parts.time = time;
   return parts;
+}
+
+std::vector<WithinPass> within_passes(const StageRunTimes& run, std::span<const LayerTime> layers,
+                                      const ScaledTransfers* scaled) {
+  const SimulatedFacts facts(run, layers, scaled);
+  std::vector<WithinPass> found(run.start.size());
+  for (std::uint32_t op = 0; op < found.size(); ++op) {
+    if (run.work->program->operations[op].stream == Stream::compute) found[op] = facts.within(op);
+  }
+  return found;
 }
 
 }  // namespace shardwise::sim

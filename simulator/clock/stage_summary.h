@@ -41,6 +41,14 @@ struct WithinLayers {
   Seconds exposed;  // that which holds up the layer's kernels
 };
 
+/// Communication inside one operation that is a pass of a whole layer.
+struct WithinPass {
+  WithinLayers tp;
+  WithinLayers cp;
+  WithinLayers ep;
+  Seconds exposed;  // of all axes
+};
+
 /// Where the step's time goes on a stage.
 struct StepParts {
   TimeParts time;   // adds up to the step
@@ -60,5 +68,10 @@ struct ScaledTransfers {
 /// `scaled`, null where nothing is scaled.
 StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers,
                      const ScaledTransfers* scaled = nullptr);
+
+/// By operation of the run: the communication that step_parts() finds inside it; nothing of those
+/// that are no pass of a whole layer. step_parts() has their sums.
+std::vector<WithinPass> within_passes(const StageRunTimes& run, std::span<const LayerTime> layers,
+                                      const ScaledTransfers* scaled = nullptr);
 
 }  // namespace shardwise::sim

@@ -101,6 +101,23 @@ StageRunTimes run_times_within(const Simulation& simulation, const Actor& actor,
           simulation.met};
 }
 
+/// A plan's passes, and what the scales of a simulation have made of them.
+class ScaledPasses {
+ public:
+  ScaledPasses(const Plan& plan, std::span<const PriceScale> scales) : layers_(layer_passes(plan)) {
+    if (!scales.empty()) scaled_.emplace(ScaledTransfers{planned_.emplace(plan), scales});
+  }
+  ScaledPasses(const ScaledPasses&) = delete;
+  ScaledPasses& operator=(const ScaledPasses&) = delete;
+  const std::vector<LayerTime>& layers() const { return layers_; }
+  const ScaledTransfers* scaled() const { return scaled_ ? &*scaled_ : nullptr; }
+
+ private:
+  std::vector<LayerTime> layers_;
+  std::optional<LayerTransfers> planned_;
+  std::optional<ScaledTransfers> scaled_;
+};
+
 }  // namespace
 
 StageRunTimes run_times(const Simulation& simulation, std::size_t stage) {
@@ -132,6 +149,12 @@ Bytes outside_allocator(const StepReport& report, std::size_t stage) {
   return ledger.total() - ledger.reserved();
 }
 
+std::vector<WithinPass> within_passes(const Plan& plan, const Simulation& simulation,
+                                      const Actor& actor, std::span<const PriceScale> scales) {
+  const ScaledPasses passes(plan, scales);
+  return within_passes(run_times(simulation, actor), passes.layers(), passes.scaled());
+}
+
 void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation,
                  std::span<const PriceScale> scales) {
   StepTimeline timeline;
@@ -150,13 +173,10 @@ void fill_report(StepReport& report, const Plan& plan, const Simulation& simulat
   timeline.critical_path = critical_path(ranks);
 
   report.plan_digest = simulation.program.plan_digest;
-  const std::vector<LayerTime> layers = layer_passes(plan);
   const Seconds input = report.time.input_exposed;
-  std::optional<LayerTransfers> planned;
-  std::optional<ScaledTransfers> scaled;
-  if (!scales.empty()) scaled.emplace(ScaledTransfers{planned.emplace(plan), scales});
+  const ScaledPasses passes(plan, scales);
   const StepParts parts =
-      step_parts(run_times(simulation, slowest), layers, scaled ? &*scaled : nullptr);
+      step_parts(run_times(simulation, slowest), passes.layers(), passes.scaled());
   report.time = parts.time;
   report.time.input_exposed = input;
   rescale(report, Seconds(simulation.timeline.length()) + input);

@@ -25,6 +25,10 @@ const StepTimeline& timeline_of(const StepReport& report);
 /// shows.
 Bytes outside_allocator(const StepReport& report, std::size_t stage);
 
+/// Communication inside the passes of an actor, by operation. `scales` are those of the simulation.
+std::vector<WithinPass> within_passes(const Plan& plan, const Simulation& simulation,
+                                      const Actor& actor, std::span<const PriceScale> scales = {});
+
 /// Puts the simulated step into a report that holds the closed form's: times by part on the stage
 /// that computes longest, exposed communication by axis, rates, and the timeline of every stage.
 void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation,

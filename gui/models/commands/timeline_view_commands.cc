@@ -124,18 +124,15 @@ std::string scroll(Session& session, const std::string& argument) {
   return problem;
 }
 
-/// Measures the longest stretch of exposed time, and shows it.
+/// Chooses and measures the span that is exposed longest, and shows it.
 std::string worst(Session& session, const std::string&) {
   const StepLanes* const step = session.state().shown_step();
   if (step == nullptr) return "";
-  TimeRange longest;
-  for (const ExposedStrip& strip : step->exposed) {
-    for (const sim::Exposed& each : strip.stretches) {
-      if (each.to - each.from > longest.length()) longest = {each.from, each.to};
-    }
-  }
-  if (longest.length() <= 0) return "nothing is exposed in this step";
-  session.choose(std::nullopt);
+  if (!step->worst) return "nothing is exposed in this step";
+  const ChosenSpan span = step->worst->span;
+  const Lane& lane = *step->find(span.lane);
+  const TimeRange longest{lane.spans.active_start[span.span], lane.spans.end[span.span]};
+  session.choose(span);
   session.timeline().measured = longest;
   constexpr double kWider = 3;
   session.set_range(zoomed(longest, kWider, 0.5, step->length));
@@ -206,7 +203,7 @@ constexpr std::array kTimelineViewCommands = std::to_array<Command>({
        session.timeline().path_shown = !session.timeline().path_shown;
        return std::string();
      }},
-    {"timeline.worst", "Ctrl+J", "Show the longest exposed communication", "", worst},
+    {"timeline.worst", "Ctrl+J", "Show the span that is exposed longest", "", worst},
     {"timeline.rank", "R", "Show the ranks of the pipeline of a rank", "RANK", show_ranks},
     {"timeline.wheel", "Ctrl+Shift+W", "Let the wheel zoom without Ctrl, or not", "",
      [](Session& session, const std::string&) {

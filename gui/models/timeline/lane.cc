@@ -97,12 +97,12 @@ struct ExposedPieces {
   std::size_t size() const { return strip.stretches.size(); }
   double begin(std::size_t i) const { return strip.stretches[i].from; }
   double end(std::size_t i) const { return strip.stretches[i].to; }
-  float whole(std::size_t i) const { return static_cast<float>(strip.stretches[i].count()); }
+  float whole(std::size_t i) const { return static_cast<float>(strip.stretches[i].streams); }
   float part(std::size_t first, std::size_t last, double from, double to) const {
     double seconds = 0;
     if (last - first <= BusySums::kEvery) {
       for (std::size_t i = first; i < last; ++i) {
-        seconds += (std::min(end(i), to) - std::max(begin(i), from)) * strip.stretches[i].count();
+        seconds += (std::min(end(i), to) - std::max(begin(i), from)) * strip.stretches[i].streams;
       }
     } else {
       seconds = strip.until(to) - strip.until(from);
@@ -216,7 +216,8 @@ ColourSeconds Lane::busy_until(ColourBy by, double time) const {
   return one;
 }
 
-Lane make_lane(std::size_t stage, std::int64_t rank, sim::SpanColumns spans) {
+Lane make_lane(std::size_t stage, std::int64_t rank, sim::SpanColumns spans,
+               std::vector<WithinSpan> within) {
   Lane lane;
   lane.stage = stage;
   lane.rank = rank;
@@ -230,6 +231,14 @@ Lane make_lane(std::size_t stage, std::int64_t rank, sim::SpanColumns spans) {
   }
   for (std::size_t i = 0; i < lane.spans.size(); ++i) {
     lane.busy += lane.spans.end[i] - lane.spans.active_start[i];
+  }
+  lane.within = std::move(within);
+  lane.exposed.reserve(lane.spans.size() + 1);
+  lane.exposed.push_back(0);
+  for (std::size_t i = 0; i < lane.spans.size(); ++i) {
+    const double inside = lane.within.empty() ? 0 : lane.within[i].sum();
+    lane.exposed.push_back(lane.exposed.back() + static_cast<double>(lane.spans.exposed[i]) +
+                           inside);
   }
   return lane;
 }
@@ -287,17 +296,31 @@ std::vector<Coverage> coverage(const Lane& lane, ColourBy by, TimeRange range,
 }
 
 double ExposedStrip::until(double time) const {
-  const auto after = std::ranges::lower_bound(stretches, time, {}, &sim::Exposed::from);
+  const auto after = std::ranges::lower_bound(stretches, time, {}, &ExposedStretch::from);
   const auto count = static_cast<std::size_t>(after - stretches.begin());
   if (count == 0) return 0;
-  const sim::Exposed& last = stretches[count - 1];
-  return sums[count - 1] + (std::min(time, last.to) - last.from) * last.count();
+  const ExposedStretch& last = stretches[count - 1];
+  return sums[count - 1] + (std::min(time, last.to) - last.from) * last.streams;
 }
 
-ExposedStrip make_strip(const sim::RankSpans& rank) {
-  ExposedStrip strip{sim::exposed_stretches(rank), {0}};
-  for (const sim::Exposed& each : strip.stretches) {
-    strip.sums.push_back(strip.sums.back() + (each.to - each.from) * each.count());
+ExposedStrip make_strip(const sim::RankSpans& rank, const std::vector<WithinSpan>& within) {
+  ExposedStrip strip{{}, {0}};
+  for (const sim::Exposed& each : sim::exposed_stretches(rank)) {
+    strip.stretches.push_back({each.from, each.to, static_cast<double>(each.count())});
+  }
+  // While a pass computes nothing else is exposed: the two take turns.
+  const auto beside = static_cast<std::ptrdiff_t>(strip.stretches.size());
+  const sim::SpanColumns* const computing = rank.computing();
+  for (std::size_t i = 0; computing != nullptr && i < within.size(); ++i) {
+    const double seconds = within[i].sum();
+    const double from = computing->active_start[i];
+    const double to = computing->end[i];
+    if (seconds > 0 && to > from) strip.stretches.push_back({from, to, seconds / (to - from)});
+  }
+  std::ranges::inplace_merge(strip.stretches, strip.stretches.begin() + beside, {},
+                             &ExposedStretch::from);
+  for (const ExposedStretch& each : strip.stretches) {
+    strip.sums.push_back(strip.sums.back() + (each.to - each.from) * each.streams);
   }
   return strip;
 }

@@ -47,6 +47,15 @@ class BusySums {
   std::vector<double> starts_;       // of that span: what is searched stays in a cache
 };
 
+/// Communication inside a span, by axis: tensor, context and expert parallel.
+struct WithinSpan {
+  static constexpr std::array<TrafficAxis, 3> kAxes = {TrafficAxis::tp, TrafficAxis::cp,
+                                                       TrafficAxis::ep};
+  std::array<float, 3> exposed{};  // seconds for which it held up the span's kernels
+  std::array<float, 3> alone{};    // that it takes
+  double sum() const { return static_cast<double>(exposed[0] + exposed[1] + exposed[2]); }
+};
+
 /// One stream of one rank.
 struct Lane {
   std::size_t stage = 0;
@@ -57,6 +66,10 @@ struct Lane {
   std::vector<std::uint32_t> blocks;  // sim::block_starts()
   std::array<BusySums, 2> sums;       // by kind and by micro-batch
   double busy = 0;                    // seconds of it all
+  /// Exposed seconds of the spans before each, one more than spans: of a stream that communicates
+  /// while nothing computes, of the compute stream inside its passes.
+  std::vector<double> exposed;
+  std::vector<WithinSpan> within;  // of the compute stream's spans; none where nothing has any
   /// Bytes of the buffers that spans before each moved, and what that is on the bus; one more than
   /// spans, or none where it is not known.
   std::vector<double> moved;
@@ -66,12 +79,16 @@ struct Lane {
   std::pair<std::size_t, std::size_t> block(std::size_t number) const {
     return {blocks[number], number + 1 < blocks.size() ? blocks[number + 1] : spans.size()};
   }
+  double exposed_in(std::size_t first, std::size_t last) const {
+    return exposed[last] - exposed[first];
+  }
   /// Busy seconds by colour before a time. All of a lane has one axis.
   ColourSeconds busy_until(ColourBy by, double time) const;
 };
 
-/// With blocks, sums and busy seconds.
-Lane make_lane(std::size_t stage, std::int64_t rank, sim::SpanColumns spans);
+/// With blocks, sums, busy and exposed seconds.
+Lane make_lane(std::size_t stage, std::int64_t rank, sim::SpanColumns spans,
+               std::vector<WithinSpan> within = {});
 
 /// The spans, or blocks, that are in the range: from the first to the last + 1.
 std::pair<std::size_t, std::size_t> spans_in(const Lane& lane, TimeRange range);
@@ -106,16 +123,26 @@ std::vector<ColumnRun<Coverage>> coverage_runs(const Lane& lane, ColourBy by, Ti
 /// The same, one for each column.
 std::vector<Coverage> coverage(const Lane& lane, ColourBy by, TimeRange range, std::size_t columns);
 
-/// Exposed time of a rank and its sums.
+/// From when until when communication is exposed, and how many streams of it, on average: less than
+/// one of a pass that has it inside.
+struct ExposedStretch {
+  double from = 0;
+  double to = 0;
+  double streams = 0;
+};
+
+/// Exposed time of a rank and its sums: what moves while nothing computes, and what passes have
+/// inside. Its sum is the exposed time of the report's axes.
 struct ExposedStrip {
-  std::vector<sim::Exposed> stretches;
+  std::vector<ExposedStretch> stretches;  // in time; they do not overlap
   std::vector<double> sums;  // seconds x streams of those before each; one more than stretches
 
   /// Seconds x streams before a time.
   double until(double time) const;
   double whole() const { return sums.back(); }
 };
-ExposedStrip make_strip(const sim::RankSpans& rank);
+/// \param within  of the spans of the rank's compute stream; none where nothing has any inside
+ExposedStrip make_strip(const sim::RankSpans& rank, const std::vector<WithinSpan>& within = {});
 
 /// Streams that are exposed, on average, in each of `columns` equal parts of the range, from the
 /// first to the last of them.

@@ -8,6 +8,7 @@
 
 #include "answers/simulated_steps.h"
 #include "gui/models/question/simulated.h"
+#include "gui/models/timeline/exposed_words.h"
 #include "planner/cost/collectives/collective.h"
 #include "planner/lowering/price.h"
 #include "planner/recorded/critical_path.h"
@@ -62,15 +63,40 @@ std::size_t actor_place(const StepLanes& step, std::size_t stage) {
   return static_cast<std::size_t>(&actor - step.simulation->work.actors.data());
 }
 
-void add_stage(const Plan& plan, std::size_t stage, StepLanes& step) {
+/// Of the spans of a rank's compute stream.
+std::vector<WithinSpan> within_spans(const std::vector<sim::WithinPass>& passes,
+                                     const sim::SpanColumns* computing) {
+  std::vector<WithinSpan> within;
+  if (computing == nullptr) return within;
+  within.reserve(computing->size());
+  for (const std::uint32_t op : computing->operation) {
+    WithinSpan& span = within.emplace_back();
+    const sim::WithinPass& pass = passes[op];
+    const std::array axes = {&pass.tp, &pass.cp, &pass.ep};
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      span.exposed[a] = static_cast<float>(axes[a]->exposed.value());
+      span.alone[a] = static_cast<float>(axes[a]->alone.value());
+    }
+  }
+  const bool any = std::ranges::any_of(within, [](const WithinSpan& span) {
+    return std::ranges::any_of(span.alone, [](float seconds) { return seconds > 0; });
+  });
+  return any ? within : std::vector<WithinSpan>();
+}
+
+void add_stage(const Plan& plan, const StepQuestion& question, std::size_t stage, StepLanes& step) {
   const sim::Simulation& simulation = *step.simulation;
   const sim::Actor& actor = simulation.actor_of(step.ranks[stage], stage);
   sim::RankSpans spans =
       sim::rank_spans(sim::recorded(sim::run_times(simulation, actor)), step.ranks[stage]);
-  step.exposed.push_back(make_strip(spans));
+  std::vector<WithinSpan> within =
+      within_spans(sim::within_passes(plan, simulation, actor, question.scales), spans.computing());
+  step.exposed.push_back(make_strip(spans, within));
   if (spans.computing() == nullptr) spans.streams.insert(spans.streams.begin(), sim::SpanColumns());
   for (sim::SpanColumns& each : spans.streams) {
-    Lane lane = make_lane(stage, spans.rank, std::move(each));
+    const bool computes = each.stream == Stream::compute;
+    Lane lane = make_lane(stage, spans.rank, std::move(each),
+                          computes ? std::move(within) : std::vector<WithinSpan>());
     if (lane.stream == Stream::compute) lane.label = fmt::format("stage {}", stage);
     add_bytes(plan, simulation.program.stages[stage], lane);
     for (const sim::Paint paint : lane.spans.kind) {
@@ -118,8 +144,11 @@ StepLanes step_lanes(const Plan& plan, const StepQuestion& question, const std::
   step.length = step.simulation->timeline.length();
   const std::int64_t rank = question.rank < plan.layout.world() ? question.rank : 0;
   step.ranks = group_ranks(plan.layout, GroupKind::pp, rank);
-  for (std::size_t s = 0; s < step.simulation->program.stages.size(); ++s) add_stage(plan, s, step);
+  for (std::size_t s = 0; s < step.simulation->program.stages.size(); ++s) {
+    add_stage(plan, question, s, step);
+  }
   add_path(step);
+  step.worst = worst_span(step);
   const auto worst = static_cast<std::size_t>(step.report->verdict.worst_stage);
   step.memory = memory_course(*step.simulation, plan.engine.allocator,
                               std::min(worst, step.ranks.size() - 1), kMemoryColumns);
@@ -130,6 +159,11 @@ StepLanes step_lanes(const Plan& plan, const StepQuestion& question, const std::
 bool is_told(const StepLanes& step, const Lane& lane) {
   constexpr double kLittle = 0.005;  // of the step
   return lane.stream == Stream::compute || lane.busy >= kLittle * step.length;
+}
+
+bool is_exposed(const StepLanes& step, const Lane& lane) {
+  constexpr double kTold = 0.01;  // of the step
+  return lane.exposed.back() >= kTold * step.length;
 }
 
 std::vector<ChosenSpan> waited_for(const StepLanes& step, const ChosenSpan& span) {
@@ -188,9 +222,8 @@ std::string span_text(const StepLanes& step, const Lane& lane, std::size_t span)
                           : format_seconds(Seconds(spans.active_start[span])));
   const double waited = spans.active_start[span] - spans.start[span];
   if (waited > 0) text += fmt::format("\nwaited {} before", format_seconds(Seconds(waited)));
-  if (spans.exposed[span] > 0) {
-    text += fmt::format("\nexposed {}", format_seconds(Seconds(spans.exposed[span])));
-  }
+  const std::string exposed = exposed_words(step, lane, span);
+  if (!exposed.empty()) text += "\n" + exposed;
   if (lane.moved.empty() || seconds <= 0) return text;
   const double bytes = lane.moved[span + 1] - lane.moved[span];
   if (bytes <= 0) return text;

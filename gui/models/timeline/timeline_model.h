@@ -18,6 +18,12 @@
 
 namespace shardwise::view {
 
+/// The span of a step whose communication is exposed longest.
+struct WorstSpan {
+  ChosenSpan span;
+  std::string text;  // "all-to-all of experts, layer 12, forward: 40 ms exposed of 55 ms"
+};
+
 /// A step as lanes: of one rank of each stage, those of one pipeline.
 struct StepLanes {
   double length = 0;                             // seconds
@@ -25,6 +31,7 @@ struct StepLanes {
   std::vector<ExposedStrip> exposed;             // by stage
   std::vector<std::vector<std::uint32_t>> path;  // by lane: its spans on the critical path
   std::array<bool, kColours> paints{};           // that spans have
+  std::optional<WorstSpan> worst;                // none where nothing is exposed
   std::vector<std::int64_t> ranks;               // by stage
   MemoryCourseView memory;                       // of the fullest stage
   std::string problem;                           // why there are none
@@ -41,6 +48,9 @@ inline LaneName name_of(const Lane& lane) { return {lane.stage, lane.stream}; }
 
 /// Whether a lane is drawn where not all are: compute, and what is busy for a while.
 bool is_told(const StepLanes& step, const Lane& lane);
+
+/// Whether a lane tells where exposed communication comes from: for a hundredth of the step.
+bool is_exposed(const StepLanes& step, const Lane& lane);
 
 /// What is asked of a step.
 struct StepQuestion {

@@ -2,14 +2,17 @@
 #include <gtest/gtest.h>
 #include <imgui.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
+#include "gui/draw/theme.h"
 #include "gui/models/commands/commands.h"
 #include "gui/models/timeline/stretch_model.h"
 #include "tests/gui/app/window_sizes.h"
@@ -225,6 +228,65 @@ TEST_F(TimelineMouse, DrawsABlockInItsColour) {
   EXPECT_EQ(static_cast<int>(pixel[0]), expected[0]);
   EXPECT_EQ(static_cast<int>(pixel[1]), expected[1]);
   EXPECT_EQ(static_cast<int>(pixel[2]), expected[2]);
+}
+
+// Tensor parallel communication holds a layer's pass up: that share of its height has stripes, from
+// the bottom up, and the rest has none.
+TEST_F(TimelineMouse, HatchesTheExposedShareOfABlock) {
+  const auto [first, last] = widest_block();
+  const Lane& lane = state().lanes->lanes.front();
+  const double active = lane.spans.end[last - 1] - lane.spans.active_start[first];
+  const double share = lane.exposed_in(first, last) / active;
+  ASSERT_GT(share, 0.05);
+  ASSERT_LT(share, 0.9);
+  session_.set_range({lane.spans.active_start[first], lane.spans.end[first]});
+  settle();
+  const Image picture = stage_.picture(session_);
+  const std::array<int, 3> red = sim::channels(theme_of(true).bad);
+  const Probes::Place at = probe("timeline.0.compute");
+  const auto stripes_at = [&](float y) {
+    int found = 0;
+    for (int x = static_cast<int>(at.least.x) + 20; x < static_cast<int>(at.most.x) - 20; ++x) {
+      const std::uint8_t* const pixel = picture.at(x, static_cast<int>(y));
+      bool same = true;
+      for (std::size_t c = 0; c < 3; ++c) same = same && std::abs(pixel[c] - red[c]) < 40;
+      found += same ? 1 : 0;
+    }
+    return found;
+  };
+  const float height = at.most.y - at.least.y;
+  EXPECT_GT(stripes_at(at.most.y - 3), 50);
+  EXPECT_EQ(stripes_at(at.most.y - static_cast<float>(share) * height - 4), 0);
+}
+
+TEST_F(TimelineMouse, GoesToTheSpanThatIsExposedLongestByAClickOnItsName) {
+  const Probes::Place name = probe("timeline.worst");
+  move(name.centre());
+  press(0, true);
+  press(0, false);
+  settle();
+  ASSERT_TRUE(state().timeline.chosen);
+  EXPECT_EQ(*state().timeline.chosen, state().lanes->worst->span);
+  EXPECT_LE(state().range.from, state().timeline.measured->from);
+  EXPECT_GE(state().range.to, state().timeline.measured->to);
+}
+
+// Where not all lanes have room, those with exposed communication stay.
+TEST_F(TimelineMouse, KeepsTheLanesThatAreExposed) {
+  const auto exposed = std::ranges::find_if(state().lanes->lanes, [&](const Lane& lane) {
+    return lane.stream != Stream::compute && is_exposed(*state().lanes, lane);
+  });
+  ASSERT_NE(exposed, state().lanes->lanes.end());
+  const ImVec2 low(1600, 420);
+  for (int i = 0; i < 4; ++i) stage_.frame(session_, low);
+  session_.timeline().scroll = 1e3;  // to the end
+  for (int i = 0; i < 2; ++i) stage_.frame(session_, low);
+  bool seen = false;
+  for (const Lane& lane : state().lanes->lanes) {
+    if (lane.stream == Stream::compute || !is_exposed(*state().lanes, lane)) continue;
+    seen = seen || stage_.probes().find("timeline." + text_of(name_of(lane))).has_value();
+  }
+  EXPECT_TRUE(seen);
 }
 
 }  // namespace

@@ -170,8 +170,8 @@ TEST(Exposed, IsWhereSomethingMovesAndNothingIsComputed) {
   rank.streams.push_back(stream(Stream::reduce_scatter, {{1, 2.2, 5}}));
   const ExposedStrip strip = make_strip(rank);
   std::vector<std::array<double, 3>> found;
-  for (const sim::Exposed& each : strip.stretches) {
-    found.push_back({each.from, each.to, static_cast<double>(each.count())});
+  for (const ExposedStretch& each : strip.stretches) {
+    found.push_back({each.from, each.to, each.streams});
   }
   const std::vector<std::array<double, 3>> expected = {
       {0, 1, 1}, {2, 2.2, 1}, {2.2, 2.5, 2}, {2.5, 3, 1}, {4, 5, 1}};
@@ -186,6 +186,27 @@ TEST(Exposed, IsWhereSomethingMovesAndNothingIsComputed) {
   const std::array<double, 5> shares = {1, 0, 1.3, 0, 1};
   ASSERT_EQ(columns.size(), shares.size());
   for (std::size_t c = 0; c < 5; ++c) EXPECT_NEAR(columns[c], shares[c], 1e-6) << c;
+}
+
+// A pass from 1 to 2 that is held up for a quarter of it, one from 3 to 4 that is not.
+TEST(Exposed, IsAlsoWhatPassesHaveInside) {
+  sim::RankSpans rank;
+  rank.streams.push_back(stream(Stream::compute, {{1, 1, 2}, {3, 3, 4}}));
+  rank.streams.push_back(stream(Stream::all_gather, {{0, 0, 1.5}}));
+  std::vector<WithinSpan> within(2);
+  within[0] = {{0.2F, 0, 0.05F}, {0.5F, 0, 0.05F}};
+  const ExposedStrip strip = make_strip(rank, within);
+  ASSERT_EQ(strip.stretches.size(), 2U);
+  EXPECT_EQ(strip.stretches[1].from, 1);
+  EXPECT_EQ(strip.stretches[1].to, 2);
+  EXPECT_NEAR(strip.stretches[1].streams, 0.25, 1e-6);
+  EXPECT_NEAR(strip.whole(), 1.25, 1e-6);
+  EXPECT_NEAR(strip.until(1.5), 1 + 0.125, 1e-6);
+
+  const Lane lane = make_lane(0, 0, rank.streams.front(), within);
+  EXPECT_NEAR(lane.exposed_in(0, 1), 0.25, 1e-6);
+  EXPECT_NEAR(lane.exposed_in(0, 2), 0.25, 1e-6);
+  EXPECT_EQ(lane.exposed_in(1, 2), 0);
 }
 
 }  // namespace

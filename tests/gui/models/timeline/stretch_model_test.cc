@@ -136,14 +136,19 @@ TEST_F(StretchedSession, FocusesOnTheChosenSpanAndThenOnTheStep) {
   EXPECT_EQ(state().range, (TimeRange{0, state().lanes->length}));
 }
 
-TEST_F(StretchedSession, ShowsTheLongestExposedStretch) {
+TEST_F(StretchedSession, ShowsTheSpanThatIsExposedLongest) {
   EXPECT_EQ(run("timeline.worst"), "");
   ASSERT_TRUE(state().timeline.measured);
-  const double length = state().timeline.measured->length();
-  for (const sim::Exposed& each : state().lanes->exposed.front().stretches) {
-    EXPECT_LE(each.to - each.from, length);
+  ASSERT_TRUE(state().timeline.chosen);
+  const ChosenSpan worst = *state().timeline.chosen;
+  EXPECT_EQ(worst, state().lanes->worst->span);
+  const double most = state().lanes->find(worst.lane)->exposed_in(worst.span, worst.span + 1);
+  for (const Lane& lane : state().lanes->lanes) {
+    for (std::size_t i = 0; i < lane.spans.size(); ++i) {
+      EXPECT_LE(lane.exposed_in(i, i + 1), most);
+    }
   }
-  EXPECT_NEAR(state().range.length(), 3 * length, 1e-9);
+  EXPECT_NEAR(state().range.length(), 3 * state().timeline.measured->length(), 1e-9);
 }
 
 TEST_F(StretchedSession, MarksPinsGroupsAndColours) {

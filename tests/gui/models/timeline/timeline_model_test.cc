@@ -1,10 +1,12 @@
 #include "gui/models/timeline/timeline_model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "planner/recorded/stage_timeline.h"
 #include "planner/spec/report/memory_labels.h"
 #include "simulator/clock/step_report.h"
 #include "tests/gui/small_plan.h"
@@ -70,7 +72,51 @@ TEST(StepLanes, HaveTheLengthOfTheSimulatedStepAndItsBusyTimes) {
   }
 }
 
-TEST(StepLanes, HaveTheExposedSecondsOfTheReport) {
+/// Exposed seconds of the tile.
+double exposed_of(const StepReport& report) {
+  double sum = 0;
+  for (const AxisTime& axis : report.by_axis) sum += axis.exposed.value();
+  return sum;
+}
+
+/// The strip of the stage that a report takes its parts of.
+const ExposedStrip& busiest_strip(const StepLanes& step) {
+  return step.exposed[busiest_of(step.report->timeline->stages)];
+}
+
+// Tensor parallel communication is inside the passes of layers, on no stream of its own.
+TEST(StepLanes, HaveTheExposedSecondsOfTheTile) {
+  for (const Plan& plan : {test::small_plan(), test::two_stage_plan(), test::four_stage_plan(),
+                           test::two_node_plan()}) {
+    const StepLanes step = step_lanes(plan);
+    const double expected = exposed_of(*step.report);
+    ASSERT_GT(expected, 0);
+    EXPECT_NEAR(busiest_strip(step).whole(), expected, 1e-5 * expected);
+  }
+}
+
+// A stretched axis is exposed for as long as the stretched report says.
+TEST(StepLanes, HaveTheExposedSecondsOfAStretchedAxis) {
+  const Plan plan = test::two_node_plan();
+  const double planned = exposed_of(*step_lanes(plan).report);
+  const StepLanes step = step_lanes(plan, {0, {{TrafficAxis::tp, 0.5}}});
+  const double expected = exposed_of(*step.report);
+  EXPECT_LT(expected, planned);
+  EXPECT_NEAR(busiest_strip(step).whole(), expected, 1e-5 * expected);
+}
+
+TEST(StepLanes, NameTheSpanThatIsExposedLongest) {
+  const StepLanes step = step_lanes(test::two_node_plan());
+  ASSERT_TRUE(step.worst);
+  const Lane& lane = *step.find(step.worst->span.lane);
+  const std::size_t span = step.worst->span.span;
+  const double exposed = lane.exposed_in(span, span + 1);
+  EXPECT_GT(exposed, 0);
+  EXPECT_THAT(step.worst->text, testing::HasSubstr(" exposed of "));
+  EXPECT_THAT(span_text(step, lane, span), testing::HasSubstr(" exposed of "));
+}
+
+TEST(StepLanes, HaveTheExposedSecondsOfTheirStreams) {
   const StepLanes step = step_lanes(test::four_stage_plan());
   for (std::size_t s = 0; s < step.exposed.size(); ++s) {
     double expected = 0;
@@ -78,7 +124,9 @@ TEST(StepLanes, HaveTheExposedSecondsOfTheReport) {
       expected += stream.exposed.value();
     }
     ASSERT_GT(expected, 0);
-    EXPECT_NEAR(step.exposed[s].whole(), expected, 1e-9 * step.length);
+    const Lane& computing = *step.find({s, Stream::compute});
+    expected += computing.exposed_in(0, computing.spans.size());
+    EXPECT_NEAR(step.exposed[s].whole(), expected, 1e-6 * step.length);
     double drawn = 0;
     constexpr std::size_t kColumns = 1437;
     for (const auto& [first, last, streams] :
