@@ -22,8 +22,8 @@ constexpr std::size_t kMostOfLayout = 3;
 
 class Changes {
  public:
-  Changes(const PlanQuestion& question, const PlanAnswer& answer, const SayPlanning& say)
-      : question_(question), best_(answer.best.front()), answer_(answer), say_(say) {}
+  Changes(const PlanQuestion& question, const PlanAnswer& answer, const Trying& trying)
+      : question_(question), best_(answer.best.front()), answer_(answer), trying_(trying) {}
 
   std::vector<HelpfulChange> take() {
     links();
@@ -36,11 +36,11 @@ class Changes {
   }
 
  private:
-  /// A question on one cluster, of the engine that leads.
-  PlanQuestion with_cluster(ClusterSpec cluster) const {
+  /// A question on one cluster, of one engine.
+  PlanQuestion asked(ClusterSpec cluster, const EngineProfile* engine) const {
     PlanQuestion q = question_;
     q.clusters = {std::move(cluster)};
-    q.engines = {engine()};
+    q.engines = {engine};
     q.takes_engine = q.front = false;
     q.top = 1;
     q.known_step = nullptr;
@@ -50,19 +50,24 @@ class Changes {
     return question_.engines[static_cast<std::size_t>(best_.candidate.engine)];
   }
 
-  void add(std::string text, std::string flags, const PlanRow& row) {
+  /// \param question  that the row is an answer of
+  void add(std::string text, std::string flags, const PlanQuestion& question, const PlanRow& row) {
     const double faster = 1 - row.step() / best_.step();
     const bool estimated = best_.simulated && !row.simulated;
     made_.push_back({std::move(text), std::move(flags), row.step(), estimated,
-                     row.candidate.cost.point, faster, row.dollars_per_1e9_tokens});
+                     row.candidate.cost.point, faster, row.dollars_per_1e9_tokens,
+                     plan_of(question, row)});
   }
   /// Asks, and keeps the best layout where one fits.
-  void ask(std::string text, std::string flags, ClusterSpec cluster) {
-    if (say_) say_("trying " + text);
-    const PlanQuestion q = with_cluster(std::move(cluster));
+  void ask(std::string text, std::string flags, const PlanQuestion& q) {
+    if (trying_.stop.stop_requested()) return;
+    if (trying_.say) trying_.say("trying " + text);
     const Result<PlanAnswer> found = sim::answer(q);
     if (!found || found->best.empty()) return;
-    add(std::move(text), std::move(flags), found->best.front());
+    add(std::move(text), std::move(flags), q, found->best.front());
+  }
+  void ask(std::string text, std::string flags, ClusterSpec cluster) {
+    ask(std::move(text), std::move(flags), asked(std::move(cluster), engine()));
   }
 
   void links() {
@@ -92,11 +97,19 @@ class Changes {
   void engines() {
     for (const EngineAnswer& each : answer_.engines) {
       if (!each.best || each.engine == engine()) continue;
-      add("engine " + each.engine->name, "--engine " + each.engine->name, *each.best);
+      add("engine " + each.engine->name, "--engine " + each.engine->name, question_, *each.best);
+    }
+    for (const EngineProfile* const each : trying_.engines) {
+      const bool known = std::ranges::any_of(question_.engines, [&](const EngineProfile* engine) {
+        return engine->name == each->name;
+      });
+      if (known || question_.executed) continue;
+      ask("engine " + each->name, "--engine " + each->name, asked(*best_.cluster, each));
     }
   }
   /// Changes of the layout that make it faster: the space has not all values of every field.
   void layout() {
+    if (trying_.stop.stop_requested()) return;
     const Plan plan = plan_of(question_, best_);
     std::vector<Neighbour> near =
         neighbours(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, answer_.usable);
@@ -109,22 +122,23 @@ class Changes {
     for (const Neighbour& each : near) {
       const double left = 1 - each.time_gained / best_.candidate.cost.step_time;
       made_.push_back({"the layout with " + each.change.text, each.change.text, left * best_.step(),
-                       true, each.cost.point, 1 - left, left * best_.dollars_per_1e9_tokens});
+                       true, each.cost.point, 1 - left, left * best_.dollars_per_1e9_tokens, plan});
+      made_.back().plan.layout = each.change.layout;
     }
   }
 
   const PlanQuestion& question_;
   const PlanRow& best_;
   const PlanAnswer& answer_;
-  const SayPlanning& say_;
+  const Trying& trying_;
   std::vector<HelpfulChange> made_;
 };
 
 }  // namespace
 
 std::vector<HelpfulChange> helpful_changes(const PlanQuestion& question, const PlanAnswer& answer,
-                                           const SayPlanning& say) {
-  return Changes(question, answer, say).take();
+                                           const Trying& trying) {
+  return Changes(question, answer, trying).take();
 }
 
 }  // namespace shardwise::sim

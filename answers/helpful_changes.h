@@ -1,9 +1,11 @@
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "answers/plan_answer.h"
+#include "planner/spec/plan/plan.h"
 #include "planner/spec/text/units.h"
 
 namespace shardwise::sim {
@@ -17,16 +19,25 @@ struct HelpfulChange {
   Bytes memory;            // of its fullest GPU
   double faster = 0;       // a share of the step that it saves; below zero it takes longer
   double dollars_per_1e9_tokens = 0;  // 0 = no price known
+  Plan plan;                          // the changed question with that layout
 };
 
 /// A change that saves less than this share of a step is named, and nothing else is said of it.
 inline constexpr double kLeastHelp = 0.005;
 
+/// How changes are tried.
+struct Trying {
+  SayPlanning say;                            // told before each question; may be empty
+  std::vector<const EngineProfile*> engines;  // each a question of its own; those that the answer
+                                              // has are not asked again
+  std::stop_token stop;  // looked at before each question: what is known by then is all
+};
+
 /// What would help most: links twice as fast, 16 GiB more on each GPU, twice the GPUs, other
 /// engines, and single changes of the best layout that the search had not in its space. Each but
 /// the last is a question of its own with the engine that leads; all else stays. The most helpful
-/// first. \param say  told before each question \pre `answer` has a best row
+/// first. \pre `answer` has a best row
 std::vector<HelpfulChange> helpful_changes(const PlanQuestion& question, const PlanAnswer& answer,
-                                           const SayPlanning& say = {});
+                                           const Trying& trying = {});
 
 }  // namespace shardwise::sim

@@ -145,8 +145,8 @@ ExitCode run_plan(const PlanFlags& flags) {
   const Plan plan = sim::plan_of(q, answer.best.front());
   if (!flags.output.empty()) write_file(flags.output, to_json(plan));
   if (flags.levers) {
-    const std::vector<sim::HelpfulChange> changes =
-        sim::helpful_changes(q, answer, [&](const std::string& what) { progress.say(what); });
+    const std::vector<sim::HelpfulChange> changes = sim::helpful_changes(
+        q, answer, {[&](const std::string& what) { progress.say(what); }, {}, {}});
     progress.clear();
     fmt::print("{}", flags.screen.json ? levers_json(answer, changes)
                                        : levers_text(q, answer, changes, colour));

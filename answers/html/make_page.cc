@@ -9,6 +9,7 @@
 
 #include "answers/html/report_page.h"
 #include "answers/question_of_plan.h"
+#include "planner/engines/engines.h"
 #include "planner/estimate/estimate.h"
 #include "planner/lowering/lower.h"
 #include "planner/question/advice.h"
@@ -124,7 +125,8 @@ Result<MadePage> make_page(const PageRequest& request, const SayPlanning& say) {
   }
   std::vector<HelpfulChange> levers;
   if (request.levers && ranked && !ranked->best.empty()) {
-    levers = helpful_changes(question, *ranked, say);
+    levers =
+        helpful_changes(question, *ranked, {say, engines_of_today(question.clusters.front()), {}});
     page.levers = &levers;
   }
   page.simulation = &predicted.simulation();

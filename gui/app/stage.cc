@@ -130,7 +130,7 @@ void Stage::draw(Session& session) {
   const Theme& theme = theme_of(session.state().dark);
   probes_.clear();
   Ui ui{session.state(), theme,  fonts_, probes_, palette_, columns_, arranged_,
-        fronted_,        scale_, {},     {},      {},       false};
+        fronted_,        scale_, {},     {},      {},       false,    false};
   want_keys(ui);
   draw_window(ui);
   session.hold_pointer(ImGui::IsMouseDown(ImGuiMouseButton_Left));
@@ -142,6 +142,7 @@ void Stage::draw(Session& session) {
   session.want_bars(ui.visible_rows);
   if (ui.fix_row) session.want_fix(*ui.fix_row);
   if (ui.menus) session.want_catalogue();
+  if (ui.levers) session.want_levers();
   save_view(session);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "answers/helpful_changes.h"
 #include "gui/models/question/question_limits.h"
 #include "planner/score/published.h"
 #include "planner/spec/plan/layout.h"
@@ -50,6 +51,16 @@ struct Catalogue {
   bool known = false;
 };
 
+/// What would help most of the question.
+struct Levers {
+  bool asked = false;  // somebody looks at it
+  bool known = false;
+  std::string trying;   // "trying 128 GPUs", until it is known
+  std::string problem;  // why there are none
+  /// First the best layout of the question as it is, then changes, the most helpful first.
+  std::vector<sim::HelpfulChange> rows;
+};
+
 /// What the explore workspace shows beside the answer and the selection.
 struct ExploreState {
   QuestionLimits limits;
@@ -59,6 +70,7 @@ struct ExploreState {
   bool log_axes = false;                   // of memory and time
   std::bitset<kMemoryGroups> open_groups;  // whose categories are listed
   TypedWhy why;
+  Levers levers;
   std::optional<RowFix> fix;
   std::string way_out;  // of a question that nothing fits, once it is known
   Catalogue catalogue;

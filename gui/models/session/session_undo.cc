@@ -76,6 +76,7 @@ void Session::go_to(Past past) {
   exploring.ghost.reset();
   const bool same = same_question(past.plan, state_.plan) &&
                     past.limits.same_rows(exploring.limits) && past.correction == state_.correction;
+  if (past.limits != exploring.limits || past.correction != state_.correction) reset_levers();
   set_correction(std::move(past.correction));
   exploring.limits = std::move(past.limits);
   state_.answer.objective = exploring.limits.objective;
