@@ -102,6 +102,7 @@ int run(int argc, const char* const* argv) {
   if (const int code = fill(session, *opening, window); code != kDone) return code;
   session.set_dark(!options.light);
   session.set_workspace(options.workspace);
+  if (opening->start) session.toggle_start();
   Stage stage(options.built_in_font ? FontChoice::built_in : FontChoice::installed,
               options.scale > 0 ? options.scale : 1);
   if (!options.layout.empty()) stage.place_panels(named->view.panels);

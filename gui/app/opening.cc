@@ -47,6 +47,19 @@ Diagnostics place_file(const std::string& file, FileKind kind, sim::AskedPlan& a
   return {};
 }
 
+bool is_trace(const std::string& file) {
+  const Result<FileKind> kind = kind_of_file(file);
+  return kind && *kind == FileKind::trace;
+}
+
+/// The question that a window shows until people choose one.
+Result<Plan> plan_to_begin_with() {
+  sim::AskedPlan asked;
+  asked.job.model = "llama-3.1-8b";
+  asked.job.cluster = "dgx-h100";
+  return best_plan(asked);
+}
+
 /// The plan of a report that stands alone.
 Result<Plan> plan_of_compared(Opening& opening) {
   const Result<FileKind> kind = kind_of_file(opening.compared);
@@ -90,16 +103,20 @@ Result<Opening> open_plan(const Options& options) {
   Diagnostics twice = sim::fixed_by_plan(fixed);
   if (!twice.empty()) return twice;
   const bool named = !given_flags(asked.job).empty();
+  const bool window = options.shot.empty() && options.script.empty();
   if (named && asked.job.model.empty()) return wrong("command line", "no model", "add --model");
   if (named && asked.job.cluster.empty()) {
     return wrong("command line", "no cluster", "add --cluster");
   }
-  if (!named && file.empty() && opening.compared.empty()) {
+  const bool nothing = !named && file.empty() && opening.compared.empty();
+  if (nothing && !window) {
     return wrong("command line", "no plan",
                  "write one with shardwise plan -o plan.json, then shardwise-view plan.json; or "
                  "give --model and --cluster");
   }
-  Result<Plan> plan = named          ? best_plan(asked)
+  opening.start = nothing || (window && !named && file.empty() && is_trace(opening.compared));
+  Result<Plan> plan = opening.start  ? plan_to_begin_with()
+                      : named        ? best_plan(asked)
                       : file.empty() ? plan_of_compared(opening)
                                      : read_plan(file, check_plan);
   if (!plan) return plan.problems();

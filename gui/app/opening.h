@@ -16,6 +16,7 @@ struct Opening {
   std::string compared;  // a file; empty: none
   std::string metrics;   // the same
   std::string note;      // what to say of the plan
+  bool start = false;    // nobody named the plan: people choose another
 };
 
 /// Reads the plan that the options name: a file, the names of a model and a cluster, or their

@@ -24,6 +24,7 @@ void draw_course(Ui& ui);  // memory over the step
 void draw_timeline(Ui& ui);
 void draw_selection(Ui& ui);  // on the timeline
 void draw_neighbours(Ui& ui);
+void draw_levers(Ui& ui);   // what would help most
 void draw_why(Ui& ui);      // not this layout: from the winner to it
 void draw_details(Ui& ui);  // why a number is what it is
 void draw_categories(Ui& ui);
@@ -40,9 +41,10 @@ void draw_compare(Ui& ui);  // with a report, a trace or another plan
 
 /// The bar above all workspaces. \returns its height
 float draw_summary(Ui& ui);
-/// The palette and the help, where they are open.
+/// The palette, the help and the menus to begin with, where they are open.
 void draw_palette(Ui& ui);
 void draw_help(Ui& ui);
+void draw_start(Ui& ui);
 
 std::span<const Panel> panel_list();
 /// The name of a panel's window in a workspace, as ImGui has it.

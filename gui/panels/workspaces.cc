@@ -19,6 +19,7 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"timeline", draw_timeline},
     {"why", draw_why},
     {"neighbours", draw_neighbours},
+    {"levers", draw_levers},
     {"course", draw_course},
     {"categories", draw_categories},
     {"details", draw_details},
@@ -103,6 +104,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "timeline", low ? rest : bottom);
       dock(workspace, "why", low ? rest : beside);
       dock(workspace, "neighbours", low ? rest : beside);
+      dock(workspace, "levers", low ? rest : beside);
       dock(workspace, "explorer", rest);
       put_in_front(workspace, "explorer", rest);
       if (!low) put_in_front(workspace, "neighbours", beside);
@@ -236,6 +238,7 @@ void draw_workspace(Ui& ui, float top) {
 void draw_window(Ui& ui) {
   const float top = draw_summary(ui);
   draw_workspace(ui, top);
+  draw_start(ui);
   draw_palette(ui);
   draw_help(ui);
 }

@@ -84,4 +84,14 @@ wait "$viewer" || code=$?
 viewer=
 [ "$code" -eq 0 ] || { echo "the viewer ended with $code"; cat "$scratch/viewer.log"; exit 1; }
 grep -q '"schema": "shardwise.view/1"' "$scratch/shardwise/view.json"
+
+# Without anything it shows the menus of model and cluster.
+"$bin/shardwise-view" --size 1200x800 >"$scratch/viewer.log" 2>&1 &
+viewer=$!
+eventually "the viewer shows no window without a plan" find_window
+eventually "ctrl+q does not end the viewer without a plan" quit
+code=0
+wait "$viewer" || code=$?
+viewer=
+[ "$code" -eq 0 ] || { echo "without a plan the viewer ended with $code"; cat "$scratch/viewer.log"; exit 1; }
 echo "the window opened, took keys and ended with 0"

@@ -75,6 +75,7 @@ struct Words {
 constexpr std::array kOtherWords = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"app.help", "shortcuts keyboard"},
     {"app.quit", "exit"},
+    {"app.start", "begin home menu"},
     {"compare.calibrate", "fit adjust"},
     {"compare.open", "diff measured profile"},
     {"details.show", "explain formula source reason"},
@@ -85,6 +86,7 @@ constexpr std::array kOtherWords = std::to_array<std::pair<std::string_view, std
     {"export.png", "screenshot image"},
     {"export.trace", "perfetto chrome"},
     {"file.open", "load import"},
+    {"levers.take", "improve speed up optimise"},
     {"memory.buffers", "tensors allocations"},
     {"mesh.bandwidth", "network nic infiniband nvlink faster"},
     {"mesh.order", "topology placement"},

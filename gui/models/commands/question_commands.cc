@@ -57,6 +57,14 @@ constexpr std::array kQuestionCommands = std::to_array<Command>({
     {"question.cluster", "Ctrl+2", "Another cluster of the catalogue", "NAME",
      with_words<&Session::take_cluster>},
     {"question.engine", "Ctrl+3", "Another engine", "NAME", with_words<&Session::take_engine>},
+    {"levers.take", "Ctrl+H", "Show a row of what would help most", "ROW",
+     [](Session& session, const std::string& argument) {
+       const auto most = static_cast<std::int64_t>(session.state().exploring.levers.rows.size());
+       std::int64_t row = 0;
+       const std::string problem = read_integer(argument, 1, std::max<std::int64_t>(1, most), row);
+       return problem.empty() ? session.take_lever(static_cast<std::size_t>(row - 1))
+                              : "row: " + problem;
+     }},
     {"why.layout", "Shift+W", "Why the best layout has not these values", "[FIELD=VALUE …]",
      with_words<&Session::ask_why>},
     {"layout.next", "Down", "Select the next layout", "",

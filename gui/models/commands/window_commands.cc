@@ -74,6 +74,8 @@ constexpr std::array kWindowCommands = std::to_array<Command>({
        session.open_palette(timeline ? "timeline.search " : "table.filter ");
        return std::string();
      }},
+    {"app.start", "Ctrl+N", "Choose a model, a cluster and the number of GPUs", "",
+     does<&Session::toggle_start>},
     {"app.help", "?", "Show all keys", "", does<&Session::toggle_help>},
     {"app.close", "Esc", "Close what is open", "", does<&Session::close_all>},
     {"app.quit", "Ctrl+Q", "End the program", "", does<&Session::quit>},

@@ -30,6 +30,7 @@ void Session::collect() {
     }
   }
   keep_scaling();
+  keep_levers();
 }
 
 void Session::settle() {
@@ -45,7 +46,10 @@ void Session::put(Plan plan, Change what) {
   if (plan.layout != state_.plan.layout) ++state_.exploring.moves;
   if (what == Change::layout) follows_ = 0;  // people have chosen another
   if (what == Change::question) state_.exploring.why = {};
-  if (what != Change::layout) state_.exploring.way_out.clear();
+  if (what != Change::layout) {
+    state_.exploring.way_out.clear();
+    reset_levers();
+  }
   state_.plan = std::move(plan);
   drop_foreign_correction();
   state_.report = predictions().report(state_.plan);
@@ -54,6 +58,7 @@ void Session::put(Plan plan, Change what) {
   if (timing_ == Timing::fitting) simulate();
   if (what == Change::question) {
     ask();
+    if (state_.start_open) follows_ = state_.asked;  // people have chosen no layout
   } else if (what == Change::verdict) {
     judge(state_.answer, usable_memory(state_.plan.cluster, state_.plan.job, Bytes(0)));
     if (!state_.answer.exact || !state_.current()) {

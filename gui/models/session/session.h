@@ -101,6 +101,10 @@ class Session {
   void follow_nothing();
   /// Reads what the run has added. \returns empty, or why there is no more to read
   std::string poll_metrics();
+  /// Has it found what would help most: of the question as it is now, and of none that follows.
+  void want_levers() { state_.exploring.levers.asked = true; }
+  /// Shows a row of that list: its question with the best layout. \returns empty, or why not
+  std::string take_lever(std::size_t row);
   // The rest of the question. Each returns empty, or what is wrong.
   /// Lists only layouts with that value of a field, or all again; without a value, the selection's.
   std::string toggle_lock(const std::string& field, const std::string& value);
@@ -157,8 +161,9 @@ class Session {
   void set_dark(bool dark) { state_.dark = dark; }
   void say(std::string message) { state_.message = std::move(message); }
   void open_palette(std::string typed);
+  void toggle_start() { state_.start_open = !state_.start_open; }
   void toggle_help() { state_.help_open = !state_.help_open; }
-  /// Palette and help or, where neither is open, what was chosen on the timeline.
+  /// Palette, help and start or, where neither is open, what was chosen on the timeline.
   void close_all();
   void quit() { state_.quits = true; }
   void arrange() { ++state_.arrangements; }
@@ -227,6 +232,8 @@ class Session {
   std::optional<Plan> slid(const Slider& slider, std::int64_t step) const;
   void find_published();
   void find_way_out();
+  void reset_levers();
+  void keep_levers();
   std::string copy(std::string text, const std::string& what, const std::string& path);
   void ask();
   void simulate();

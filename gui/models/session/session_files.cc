@@ -81,6 +81,7 @@ void Session::open_compared(const std::string& path) {
 }
 
 void Session::open_file(const std::string& path) {
+  state_.start_open = false;
   const auto now = std::make_shared<const Plan>(state_.plan);
   read(path, [this, path, now](const Worker::Task&) -> Worker::Apply {
     const Tried<FileKind> kind = try_to<FileKind>([&] { return kind_of_file(path); });

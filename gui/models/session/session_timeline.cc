@@ -90,8 +90,8 @@ void Session::clear_timeline() {
 }
 
 void Session::close_all() {
-  const bool open = state_.palette_open || state_.help_open;
-  state_.palette_open = state_.help_open = false;
+  const bool open = state_.palette_open || state_.help_open || state_.start_open;
+  state_.palette_open = state_.help_open = state_.start_open = false;
   if (!open) clear_timeline();
 }
 

@@ -78,6 +78,7 @@ struct AppState {
 
   bool help_open = false;
   bool palette_open = false;
+  bool start_open = false;  // the menus of model and cluster
   bool quits = false;
   std::string palette_text;          // what it opens with
   std::uint64_t palette_opened = 0;  // how often it was opened

@@ -200,5 +200,40 @@ TEST_F(TwiceAsLarge, ShowsEveryTileInsideTheWindow) {
   }
 }
 
+TEST_F(Explore, ShowsWhatWouldHelpMostByAClickOnItsRow) {
+  EXPECT_FALSE(state().exploring.levers.asked);  // nobody looks at it
+  run("panel.show levers");
+  const Levers& levers = state().exploring.levers;
+  ASSERT_TRUE(levers.known);
+  ASSERT_GE(levers.rows.size(), 3U);
+  const auto more = std::ranges::find_if(levers.rows, [](const sim::HelpfulChange& each) {
+    return each.text.starts_with("memory + ");
+  });
+  ASSERT_NE(more, levers.rows.end());
+  const std::string row = "levers.row." + std::to_string(more - levers.rows.begin() + 1);
+  const Bytes memory = more->plan.cluster.gpu.hbm_bytes;
+  ASSERT_NE(memory, state().plan.cluster.gpu.hbm_bytes);
+  click(row);
+  EXPECT_EQ(state().plan.cluster.gpu.hbm_bytes, memory);
+  EXPECT_TRUE(state().exploring.levers.known);  // of the new question
+  EXPECT_TRUE(stage_.probes().find("levers.row.1"));
+}
+
+TEST_F(Explore, BeginsWithMenusOfModelClusterAndGpus) {
+  EXPECT_FALSE(stage_.probes().find("start.show"));
+  run("app.start");
+  click("start.model.gpt2");
+  EXPECT_EQ(state().plan.model.name, "gpt2");
+  click("start.gpus.16");
+  EXPECT_EQ(state().plan.cluster.gpus, 16);
+  // The best layout of what was chosen is selected.
+  EXPECT_EQ(state().plan.layout, state().answer.rows[state().answer.ranked.front()].layout);
+  EXPECT_TRUE(stage_.probes().find("start.answer"));
+  click("start.show");
+  EXPECT_FALSE(state().start_open);
+  EXPECT_FALSE(stage_.probes().find("start.show"));
+  EXPECT_EQ(state().plan.model.name, "gpt2");
+}
+
 }  // namespace
 }  // namespace shardwise::view
