@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 
 namespace shardwise::view {
@@ -44,14 +45,38 @@ std::size_t edge_at(const Canvas& canvas, const Lane& lane, float x) {
   return lane.blocks.size();
 }
 
-void use_wheel(Ui& ui, const Canvas& canvas, const LaneField& field) {
+/// Where the pointer is or, while a button is held and when it is let go, where it was pressed.
+ImVec2 pointer_begin() {
+  for (const ImGuiMouseButton button : {ImGuiMouseButton_Left, ImGuiMouseButton_Middle}) {
+    if (ImGui::IsMouseDown(button) || ImGui::IsMouseReleased(button)) {
+      return ImGui::GetIO().MouseClickedPos[button];
+    }
+  }
+  return ImGui::GetIO().MousePos;
+}
+
+/// The part that a place is in, or the nearest.
+const Canvas& part_at(std::span<const Canvas> parts, float x) {
+  const auto found =
+      std::ranges::find_if(parts, [x](const Canvas& each) { return x < each.right; });
+  return found == parts.end() ? parts.back() : *found;
+}
+
+/// \param cut  the canvas is one of several parts: zooming shows it alone
+void use_wheel(Ui& ui, const Canvas& canvas, const LaneField& field, bool cut) {
   const ImGuiIO& io = ImGui::GetIO();
   if (io.MouseWheel == 0) return;
   if (io.KeyShift) return ui.want(fmt::format("timeline.pan {}", -0.1 * io.MouseWheel));
   if (io.KeyCtrl || ui.state.timeline.wheel_zooms) {
     const double share =
         std::clamp((io.MousePos.x - canvas.left) / (canvas.right - canvas.left), 0.0F, 1.0F);
-    return ui.want(fmt::format("timeline.zoom {} {}", std::pow(0.8, io.MouseWheel), share));
+    const double factor = std::pow(0.8, io.MouseWheel);
+    if (!cut) return ui.want(fmt::format("timeline.zoom {} {}", factor, share));
+    if (factor >= 1) return;
+    const double still = canvas.range.from + share * canvas.range.length();
+    const double from = still - share * factor * canvas.range.length();
+    return ui.want(fmt::format("timeline.show {} {}", std::max(0.0, from),
+                               from + factor * canvas.range.length()));
   }
   const float to = std::clamp(field.scroll - kScrollStep * io.MouseWheel, 0.0F, field.most_scroll);
   if (to != field.scroll) ui.want(fmt::format("timeline.scroll {}", to));
@@ -126,12 +151,18 @@ void show_span(const Canvas& canvas, const DrawnLane& under, const StepLanes& st
 
 }  // namespace
 
-void use_mouse(Ui& ui, const Canvas& canvas, const LaneField& field,
+void use_mouse(Ui& ui, std::span<const Canvas> parts, const LaneField& field,
                std::span<const DrawnLane> lanes, const StepLanes& step) {
-  if (ui.state.timeline.grabbed) return stretch(ui, canvas);
+  const std::optional<TimeRange>& grabbed = ui.state.timeline.grabbed;
+  if (grabbed) {
+    const auto holds = [&](const Canvas& part) { return grabbed->from < part.range.to; };
+    const auto part = std::ranges::find_if(parts, holds);
+    return stretch(ui, part == parts.end() ? parts.back() : *part);
+  }
   if (!ImGui::IsWindowHovered()) return;
   const ImGuiIO& io = ImGui::GetIO();
-  use_wheel(ui, canvas, field);
+  const Canvas& canvas = part_at(parts, pointer_begin().x);
+  use_wheel(ui, canvas, field, parts.size() > 1);
   const bool panning = (ImGui::IsMouseDragging(ImGuiMouseButton_Right, 0) ||
                         (io.KeyShift && ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0))) &&
                        io.MouseDelta.x != 0;

@@ -24,7 +24,8 @@ struct LaneField {
 };
 
 /// Mouse on the timeline, as docs/viewer.md says; asks for commands.
-void use_mouse(Ui& ui, const Canvas& canvas, const LaneField& field,
+/// \param parts  of the step that are drawn side by side: not none
+void use_mouse(Ui& ui, std::span<const Canvas> parts, const LaneField& field,
                std::span<const DrawnLane> lanes, const StepLanes& step);
 
 }  // namespace shardwise::view

@@ -28,6 +28,7 @@ constexpr float kExposedStrip = 6;  // of exposed time, below a stage's compute
 constexpr float kLaneGap = 3;       // lanes
 constexpr float kStages = 10;       // between stages
 constexpr float kLetters = 15;
+constexpr float kMap = 12;  // of the whole step, above the lanes
 
 /// How lanes share a height.
 struct Heights {
@@ -44,7 +45,8 @@ struct Placed {
 
 /// Where what is drawn lies, and what was.
 struct Picture {
-  Canvas canvas;
+  Canvas canvas;              // of all parts
+  std::vector<Canvas> parts;  // of the step: one, or its begin, middle and end
   LaneField field;
   std::vector<DrawnLane> lanes;
 
@@ -137,9 +139,13 @@ void draw_placed(Ui& ui, const StepLanes& step, const LaneInk& ink, const LaneBe
   draw_text(ui, {picture.canvas.left - ui.units(8), middle}, name,
             ui.ink(computes ? ui.theme.text : ui.theme.quiet), 1);
   if (small) ImGui::PopFont();
-  draw_lane(ui, picture.canvas, ink, lane, top, bottom);
-  if (ui.state.timeline.path_shown && at.number < step.path.size()) {
-    underline(ui, picture.canvas, lane, step.path[at.number], bottom);
+  for (std::size_t p = 0; p < picture.parts.size(); ++p) {
+    const Canvas& part = picture.parts[p];
+    ui.columns.begin(ui.state.kept_step(), ink.by(), part.range, part.width(), p);
+    draw_lane(ui, part, ink, lane, top, bottom);
+    if (ui.state.timeline.path_shown && at.number < step.path.size()) {
+      underline(ui, part, lane, step.path[at.number], bottom);
+    }
   }
   ui.probes.put("timeline." + text_of(name_of(lane)), {picture.canvas.left, top},
                 {picture.canvas.right, bottom});
@@ -147,8 +153,10 @@ void draw_placed(Ui& ui, const StepLanes& step, const LaneInk& ink, const LaneBe
   draw_measured_lane(ui, beside, lane, picture.canvas.left, picture.canvas.right,
                      bottom + (computes ? ui.units(kExposedStrip) : 0) + ui.units(1));
   if (!computes || lane.stage >= step.exposed.size()) return;
-  draw_exposed(ui, picture.canvas, step.exposed[lane.stage], bottom + ui.units(1),
-               bottom + ui.units(kExposedStrip));
+  for (const Canvas& part : picture.parts) {
+    draw_exposed(ui, part, step.exposed[lane.stage], bottom + ui.units(1),
+                 bottom + ui.units(kExposedStrip));
+  }
   ui.probes.put(fmt::format("timeline.{}.exposed", lane.stage),
                 {picture.canvas.left, bottom + ui.units(1)},
                 {picture.canvas.right, bottom + ui.units(kExposedStrip)});
@@ -300,6 +308,78 @@ void draw_scroll(Ui& ui, const LaneField& field, float right) {
   ui.probes.put("timeline.scroll", {left, top}, {end, bottom});
 }
 
+/// The whole step, or its begin, middle and end where that has no room for passes.
+std::vector<Canvas> parts_of(Ui& ui, const StepLanes& step, const Canvas& canvas,
+                             const LaneBeside& beside) {
+  constexpr double kNearly = 1 - 1e-9;
+  const bool whole = canvas.range.length() >= kNearly * step.length;
+  // What is measured lies below the predicted lane, on one axis.
+  if (!whole || ui.state.timeline.uncut || beside.lane > 0) return {canvas};
+  const std::vector<DrawnPart> drawn =
+      drawn_parts(step, canvas.width() / static_cast<double>(ui.scale));
+  if (drawn.size() == 1) return {canvas};
+  std::vector<Canvas> parts;
+  for (const DrawnPart& each : drawn) {
+    parts.push_back({std::floor(canvas.left + ui.units(static_cast<float>(each.left))),
+                     std::floor(canvas.left + ui.units(static_cast<float>(each.right))),
+                     each.range});
+  }
+  return parts;
+}
+
+/// What is left out between two parts.
+void draw_cuts(Ui& ui, const Picture& picture, float top) {
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  for (std::size_t p = 1; p < picture.parts.size(); ++p) {
+    const float left = picture.parts[p - 1].right;
+    const float right = picture.parts[p].left;
+    const float middle = (left + right) / 2;
+    for (const float at : {middle - ui.units(2), middle + ui.units(2)}) {
+      list.AddLine({at, top}, {at, picture.field.bottom}, ui.ink(ui.theme.border));
+    }
+    ui.probes.put(fmt::format("timeline.cut.{}", p), {left, top}, {right, picture.field.bottom});
+    if (!ImGui::IsMouseHoveringRect({left, top}, {right, picture.field.bottom})) continue;
+    const double from = picture.parts[p - 1].range.to;
+    const double to = picture.parts[p].range.from;
+    ImGui::SetTooltip("%s are left out here: zoom in, or Ctrl+Shift+G",
+                      format_seconds(Seconds(to - from)).c_str());
+  }
+}
+
+/// The whole step of the first stage, with what is shown of it; a press goes there.
+void draw_map(Ui& ui, const StepLanes& step, const LaneInk& ink, const Picture& picture, float top,
+              float bottom) {
+  if (step.lanes.empty() || step.length <= 0) return;
+  const Canvas whole{picture.canvas.left, picture.canvas.right, {0, step.length}};
+  ui.columns.begin(ui.state.kept_step(), ink.by(), whole.range, whole.width(),
+                   picture.parts.size());
+  draw_lane(ui, whole, ink, step.lanes.front(), top, bottom);
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  float dim = whole.left;
+  const auto dim_until = [&](float x) {
+    if (x > dim) list.AddRectFilled({dim, top}, {x, bottom}, ui.ink(ui.theme.page, 0.65F));
+  };
+  for (const Canvas& part : picture.parts) {
+    const float from = std::max(whole.left, std::floor(whole.x(part.range.from)));
+    const float to = std::min(whole.right, std::max(from + 2, std::ceil(whole.x(part.range.to))));
+    dim_until(from);
+    dim = to;
+    list.AddRect({from, top - 1}, {to, bottom + 1}, ui.ink(ui.theme.accent));
+  }
+  dim_until(whole.right);
+  ui.probes.put("timeline.map", {whole.left, top}, {whole.right, bottom});
+  const ImGuiIO& io = ImGui::GetIO();
+  const ImVec2 pressed = io.MouseClickedPos[ImGuiMouseButton_Left];
+  const bool taken = ImGui::IsWindowHovered() && ImGui::IsMouseDown(ImGuiMouseButton_Left) &&
+                     pressed.x >= whole.left && pressed.x < whole.right && pressed.y >= top &&
+                     pressed.y < bottom;
+  if (!taken) return;
+  const double length = std::min(picture.parts.front().range.length(), 0.5 * step.length);
+  const double from =
+      std::clamp(whole.seconds(io.MousePos.x) - length / 2, 0.0, step.length - length);
+  ui.want(fmt::format("timeline.show {} {}", from, from + length));
+}
+
 }  // namespace
 
 void draw_timeline(Ui& ui) {
@@ -329,10 +409,14 @@ void draw_timeline(Ui& ui) {
   picture.canvas = {std::floor(begin.x + ui.units(kLaneLabels)), std::floor(begin.x + room.x),
                     ui.state.range};
   if (picture.canvas.width() < ui.units(60)) return;
-  const float axis = ImGui::GetTextLineHeight() + ui.units(4);
+  const LaneBeside beside = lane_beside(ui);
+  picture.parts = parts_of(ui, *step, picture.canvas, beside);
+  const bool cut = picture.parts.size() > 1;
+  const bool mapped = cut || ui.state.workspace == Workspace::timeline;
+  const float map = mapped ? ui.units(kMap + 4) : 0;
+  const float axis = map + ImGui::GetTextLineHeight() + ui.units(4);
   const float bottom = begin.y + room.y;
 
-  const LaneBeside beside = lane_beside(ui);
   const std::vector<std::size_t> pinned = shown_lanes(ui, *step, Told::pinned);
   std::vector<std::size_t> others =
       shown_lanes(ui, *step, ui.state.all_lanes ? Told::all : Told::busy);
@@ -357,9 +441,11 @@ void draw_timeline(Ui& ui) {
   picture.field.scroll =
       std::clamp(static_cast<float>(ui.state.timeline.scroll), 0.0F, picture.field.most_scroll);
   picture.field.bottom = std::min(end, bottom);
-  draw_ticks(ui, picture.canvas, step->length, begin.y, picture.field.bottom);
   const LaneInk ink(ui, ui.state.timeline.colour);
-  ui.columns.begin(ui.state.kept_step(), ink.by(), picture.canvas.range, picture.canvas.width());
+  for (const Canvas& part : picture.parts) {
+    draw_ticks(ui, part, step->length, begin.y + map, picture.field.bottom);
+  }
+  if (mapped) draw_map(ui, *step, ink, picture, begin.y, begin.y + ui.units(kMap));
   picture.field.top = begin.y + axis;
   for (std::size_t i = 0; i < fixed; ++i)
     draw_placed(ui, *step, ink, beside, placed[i], 0, picture);
@@ -374,13 +460,20 @@ void draw_timeline(Ui& ui) {
   ImGui::PopClipRect();
   draw_scroll(ui, picture.field, picture.canvas.right);
   picture.field.top = begin.y + axis;
-  ImGui::PushClipRect({begin.x, begin.y}, {begin.x + room.x, bottom}, true);
-  draw_overlays(ui, *step, picture);
-  ImGui::PopClipRect();
+  for (const Canvas& part : picture.parts) {
+    ImGui::PushClipRect({cut ? part.left : begin.x, begin.y},
+                        {cut ? part.right : begin.x + room.x, bottom}, true);
+    picture.canvas = part;
+    draw_overlays(ui, *step, picture);
+    ImGui::PopClipRect();
+  }
+  picture.canvas.left = picture.parts.front().left;
+  picture.canvas.range = ui.state.range;
+  draw_cuts(ui, picture, begin.y + map);
   ImGui::Dummy({room.x, picture.field.bottom - begin.y});
   ui.probes.put("timeline.canvas", {picture.canvas.left, begin.y},
                 {picture.canvas.right, picture.field.bottom});
-  use_mouse(ui, picture.canvas, picture.field, picture.lanes, *step);
+  use_mouse(ui, picture.parts, picture.field, picture.lanes, *step);
 }
 
 }  // namespace shardwise::view

@@ -203,6 +203,11 @@ constexpr std::array kTimelineViewCommands = std::to_array<Command>({
        session.timeline().path_shown = !session.timeline().path_shown;
        return std::string();
      }},
+    {"timeline.cut", "Ctrl+Shift+G", "Draw all of a long step, or its begin, middle and end", "",
+     [](Session& session, const std::string&) {
+       session.timeline().uncut = !session.timeline().uncut;
+       return std::string();
+     }},
     {"timeline.worst", "Ctrl+J", "Show the span that is exposed longest", "", worst},
     {"timeline.rank", "R", "Show the ranks of the pipeline of a rank", "RANK", show_ranks},
     {"timeline.wheel", "Ctrl+Shift+W", "Let the wheel zoom without Ctrl, or not", "",

@@ -36,22 +36,23 @@ std::vector<ColumnRun<ColourSteps>> step_runs(const Lane& lane, ColourBy by, Tim
 }
 
 void DrawnColumns::begin(const std::shared_ptr<const StepLanes>& step, ColourBy by, TimeRange range,
-                         double columns) {
-  const bool same = step_.lock() == step && by_ == by && range_ == range && columns_ == columns;
-  if (same) return;
-  runs_.clear();
+                         double columns, std::size_t part) {
+  if (step_.lock() != step || by_ != by) parts_.clear();
   step_ = step;
   by_ = by;
-  range_ = range;
-  columns_ = columns;
+  now_ = part;
+  if (parts_.size() <= part) parts_.resize(part + 1);
+  Part& now = parts_[part];
+  if (now.range != range || now.columns != columns) now = {range, columns, {}};
 }
 
 const std::vector<ColumnRun<ColourSteps>>& DrawnColumns::of(const Lane& lane, ColumnPart part) {
-  const auto [at, made] = runs_.try_emplace({&lane, part.first, part.last});
+  Part& now = parts_[now_];
+  const auto [at, made] = now.runs.try_emplace({&lane, part.first, part.last});
   if (made) {
-    const double each = range_.length() / columns_;
+    const double each = now.range.length() / now.columns;
     const auto time = [&](std::size_t column) {
-      return range_.from + static_cast<double>(column) * each;
+      return now.range.from + static_cast<double>(column) * each;
     };
     at->second = step_runs(lane, by_, {time(part.first), time(part.last)}, part.last - part.first);
   }

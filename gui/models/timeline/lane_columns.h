@@ -27,24 +27,29 @@ struct ColumnPart {
   std::size_t last = 0;
 };
 
-/// The columns of a step's lanes as they were drawn before: a frame that draws the same part of the
-/// same step, as wide, finds them here.
+/// The columns of a step's lanes as they were drawn before: a frame that draws the same parts of
+/// the same step, as wide, finds them here.
 class DrawnColumns {
  public:
-  /// What the next frame draws: `range` of `step` in so many columns.
+  /// What is drawn next: `range` of `step` in so many columns, as one of the frame's parts.
   void begin(const std::shared_ptr<const StepLanes>& step, ColourBy by, TimeRange range,
-             double columns);
+             double columns, std::size_t part = 0);
   /// \pre begin() with the lane's step
   const std::vector<ColumnRun<ColourSteps>>& of(const Lane& lane, ColumnPart part);
 
  private:
   using Key = std::tuple<const Lane*, std::size_t, std::size_t>;
 
+  struct Part {
+    TimeRange range;
+    double columns = 0;
+    std::map<Key, std::vector<ColumnRun<ColourSteps>>> runs;
+  };
+
   std::weak_ptr<const StepLanes> step_;
   ColourBy by_ = ColourBy::kind;
-  TimeRange range_;
-  double columns_ = 0;
-  std::map<Key, std::vector<ColumnRun<ColourSteps>>> runs_;
+  std::vector<Part> parts_;
+  std::size_t now_ = 0;  // of these
 };
 
 }  // namespace shardwise::view

@@ -16,6 +16,7 @@
 #include "planner/spec/text/format.h"
 #include "simulator/clock/step_report.h"
 #include "simulator/drawing/timeline_ticks.h"
+#include "simulator/drawing/timeline_windows.h"
 
 namespace shardwise::view {
 namespace {
@@ -180,6 +181,15 @@ std::vector<ChosenSpan> waited_for(const StepLanes& step, const ChosenSpan& span
     }
   }
   return found;
+}
+
+std::vector<DrawnPart> drawn_parts(const StepLanes& step, double width) {
+  std::vector<DrawnPart> parts;
+  if (!step.simulation || !step.plan) return {{{0, step.length}, 0, width}};
+  for (const sim::TimeWindow& each : sim::drawn_windows(*step.plan, *step.simulation, 0, width)) {
+    parts.push_back({{each.from, each.to}, each.left, each.right});
+  }
+  return parts;
 }
 
 TimeRange zoomed(TimeRange range, double factor, double share, double length) {

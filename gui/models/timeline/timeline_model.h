@@ -67,6 +67,16 @@ StepLanes step_lanes(const Plan& plan, const StepQuestion& question = {},
 /// shown.
 std::vector<ChosenSpan> waited_for(const StepLanes& step, const ChosenSpan& span);
 
+/// A part of a step on so many pixels from the left.
+struct DrawnPart {
+  TimeRange range;
+  double left = 0;
+  double right = 0;
+};
+/// What `width` pixels show of a whole step, as the page does: all of it or, where passes would be
+/// too narrow to be told apart, its begin, its middle and its end on one scale.
+std::vector<DrawnPart> drawn_parts(const StepLanes& step, double width);
+
 /// The range after zooming by `factor` (below 1: closer) with the time at `share` of it unmoved,
 /// within a step of that length.
 TimeRange zoomed(TimeRange range, double factor, double share, double length);

@@ -45,6 +45,7 @@ struct TimelineView {
   bool by_stream = false;    // lanes of one stream together, not those of one stage
   bool wheel_zooms = false;  // without Ctrl
   bool path_shown = false;   // the critical path
+  bool uncut = false;        // a step that is too long for its pixels is drawn whole
   double scroll = 0;         // of the lanes that are not pinned, in units
   std::int64_t rank = 0;     // of whose pipeline the ranks are shown
   std::set<LaneName> pinned;

@@ -289,5 +289,60 @@ TEST_F(TimelineMouse, KeepsTheLanesThatAreExposed) {
   EXPECT_TRUE(seen);
 }
 
+/// A step of 512 micro-batches: each has a pixel or two.
+class LongStep : public TimelineMouse {
+ protected:
+  LongStep() {
+    EXPECT_EQ(run_command(session_, "question.set global_batch_size 512"), "");
+    settle();
+  }
+};
+
+TEST_F(LongStep, OpensWithItsBeginItsMiddleAndItsEnd) {
+  const double length = state().lanes->length;
+  ASSERT_TRUE(stage_.probes().find("timeline.cut.1"));
+  ASSERT_TRUE(stage_.probes().find("timeline.cut.2"));
+  const Probes::Place canvas = probe("timeline.canvas");
+  EXPECT_GT(probe("timeline.cut.1").least.x, canvas.least.x + 100);
+  EXPECT_LT(probe("timeline.cut.2").most.x, canvas.most.x - 100);
+  // A click in the last part chooses what is drawn there.
+  const float y = probe("timeline.0.compute").centre().y;
+  bool chosen = false;
+  for (float x = canvas.most.x - 40; !chosen && x > probe("timeline.cut.2").most.x; x -= 15) {
+    move({x, y});
+    press(0, true);
+    press(0, false);
+    frame();
+    chosen = state().timeline.chosen.has_value();
+  }
+  ASSERT_TRUE(chosen);
+  const ChosenSpan span = *state().timeline.chosen;
+  EXPECT_GT(state().lanes->find(span.lane)->spans.start[span.span], 0.8 * length);
+  EXPECT_NEAR(state().range.length(), length, 1e-9 * length);
+  EXPECT_EQ(run_command(session_, "timeline.cut"), "");
+  settle();
+  EXPECT_FALSE(stage_.probes().find("timeline.cut.1"));
+}
+
+TEST_F(LongStep, ZoomsIntoThePartUnderThePointer) {
+  const Probes::Place canvas = probe("timeline.canvas");
+  move({canvas.most.x - 60, probe("timeline.1.compute").centre().y});
+  wheel(1, ImGuiMod_Ctrl);
+  EXPECT_GT(state().range.from, 0.8 * state().lanes->length);
+  EXPECT_LT(state().range.length(), 0.1 * state().lanes->length);
+  EXPECT_FALSE(stage_.probes().find("timeline.cut.1"));
+}
+
+TEST_F(LongStep, GoesWhereTheStripOfTheWholeStepIsPressed) {
+  const Probes::Place map = probe("timeline.map");
+  move(map.centre());
+  press(0, true);
+  press(0, false);
+  frame();
+  const double middle = (state().range.from + state().range.to) / 2;
+  EXPECT_NEAR(middle, state().lanes->length / 2, 0.01 * state().lanes->length);
+  EXPECT_LT(state().range.length(), 0.51 * state().lanes->length);
+}
+
 }  // namespace
 }  // namespace shardwise::view
