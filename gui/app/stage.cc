@@ -129,8 +129,8 @@ void Stage::prepare(Session& session) {
 void Stage::draw(Session& session) {
   const Theme& theme = theme_of(session.state().dark);
   probes_.clear();
-  Ui ui{session.state(), theme,  fonts_, probes_, palette_, columns_, arranged_,
-        fronted_,        scale_, {},     {},      {},       false,    false};
+  Ui ui{session.state(), theme, fonts_, probes_, palette_, columns_, arranged_, fronted_,
+        scale_,          {},    {},     {},      false,    false,    false};
   want_keys(ui);
   draw_window(ui);
   session.hold_pointer(ImGui::IsMouseDown(ImGuiMouseButton_Left));
@@ -143,6 +143,7 @@ void Stage::draw(Session& session) {
   if (ui.fix_row) session.want_fix(*ui.fix_row);
   if (ui.menus) session.want_catalogue();
   if (ui.levers) session.want_levers();
+  if (ui.links) session.want_links();
   save_view(session);
 }
 

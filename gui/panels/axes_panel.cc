@@ -24,7 +24,7 @@ const AxisTime* axis_beside(const Ui& ui, std::string_view axis) {
 
 void draw_axes(Ui& ui) {
   const StepReport& report = ui.state.best_report();
-  heading(ui, "Communication by axis",
+  heading(ui, "by axis",
           report.timeline ? "simulated, on the stage that computes longest"
                           : "estimated, on the slowest stage");
   if (report.by_axis.empty()) {

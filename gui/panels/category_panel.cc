@@ -13,8 +13,7 @@ namespace shardwise::view {
 void draw_categories(Ui& ui) {
   const std::vector<CategoryLine> lines = category_lines(ui.state.report);
   const MemoryUnit unit = memory_unit(largest_of(lines));
-  heading(ui, "Memory by category",
-          fmt::format("{} on the fullest GPU, by phase of the step", unit.name));
+  heading(ui, "by category", fmt::format("{} on the fullest GPU, by phase of the step", unit.name));
   constexpr int kColumns = 1 + static_cast<int>(kMemoryPhases);
   if (!ImGui::BeginTable("categories", kColumns,
                          ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp)) {

@@ -151,9 +151,7 @@ float draw_name(Ui& ui, const std::string& name, ImVec2 at, float taken, bool wr
   return at.x + half + gap;
 }
 
-}  // namespace
-
-void draw_memory(Ui& ui) {
+void draw_bars(Ui& ui) {
   const std::vector<std::string> choices = {"by phase", "by stage"};
   const float width = segments_width(ui, choices);
   const std::vector<MemoryStack> stacks = memory_stacks(ui.state.report, ui.state.memory_by);
@@ -234,6 +232,22 @@ void draw_memory(Ui& ui) {
                           below > line, ui.units(small ? kWordGap / 4 : kWordGap));
     if (small) ImGui::PopFont();
   }
+}
+
+}  // namespace
+
+void draw_memory(Ui& ui) {
+  if (ui.state.workspace != Workspace::memory) return draw_bars(ui);
+  constexpr float kLeastOfBars = 170;
+  constexpr float kLeastOfTable = 130;
+  const float room = ImGui::GetContentRegionAvail().y - ImGui::GetStyle().ItemSpacing.y;
+  const float bars = std::max(ui.units(kLeastOfBars), room * 0.54F);
+  if (ImGui::BeginChild("bars", {0, bars})) draw_bars(ui);
+  ImGui::EndChild();
+  if (ImGui::BeginChild("categories", {0, std::max(ui.units(kLeastOfTable), room - bars)})) {
+    draw_categories(ui);
+  }
+  ImGui::EndChild();
 }
 
 }  // namespace shardwise::view

@@ -24,20 +24,19 @@ void draw_course(Ui& ui);  // memory over the step
 void draw_timeline(Ui& ui);
 void draw_selection(Ui& ui);  // on the timeline
 void draw_neighbours(Ui& ui);
-void draw_levers(Ui& ui);   // what would help most
-void draw_why(Ui& ui);      // not this layout: from the winner to it
-void draw_details(Ui& ui);  // why a number is what it is
-void draw_categories(Ui& ui);
+void draw_levers(Ui& ui);      // what would help most
+void draw_why(Ui& ui);         // not this layout: from the winner to it
+void draw_details(Ui& ui);     // why a number is what it is
+void draw_categories(Ui& ui);  // below the bars of memory
 void draw_mesh(Ui& ui);
-void draw_axes(Ui& ui);
-void draw_traffic(Ui& ui);  // bytes by use and link
-void draw_order(Ui& ui);    // of the mesh's axes
-void draw_stretch(Ui& ui);  // links of another bandwidth
-void draw_heat(Ui& ui);     // the scaling map
-void draw_scaling(Ui& ui);
-void draw_scaling_table(Ui& ui);
-void draw_metrics(Ui& ui);  // of a run that is followed
-void draw_compare(Ui& ui);  // with a report, a trace or another plan
+void draw_axes(Ui& ui);           // beside the links
+void draw_traffic(Ui& ui);        // bytes by use and link, time by axis
+void draw_order(Ui& ui);          // of the mesh's axes
+void draw_stretch(Ui& ui);        // links of another bandwidth
+void draw_heat(Ui& ui);           // the scaling map
+void draw_scaling_table(Ui& ui);  // and tokens a second
+void draw_metrics(Ui& ui);        // of a run that is followed
+void draw_compare(Ui& ui);        // with a report, a trace or another plan
 
 /// The bar above all workspaces. \returns its height
 float draw_summary(Ui& ui);

@@ -14,8 +14,9 @@
 #include "planner/spec/text/format.h"
 
 namespace shardwise::view {
-void draw_scaling_table(Ui& ui) {
-  model_heading(ui, "Other numbers of GPUs", "the best layout of each; a click takes it");
+namespace {
+
+void draw_counts(Ui& ui) {
   if (!ImGui::BeginTable("scaling", 8, ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp)) {
     return;
   }
@@ -72,8 +73,6 @@ void draw_scaling_table(Ui& ui) {
   ImGui::EndTable();
 }
 
-namespace {
-
 /// What the plan is compared with, as a square.
 void draw_compared_rate(Ui& ui) {
   const Compared* const other = ui.state.compare.overlay();
@@ -82,10 +81,8 @@ void draw_compared_rate(Ui& ui) {
                 other->report.tokens_per_s);
 }
 
-}  // namespace
-
-void draw_scaling(Ui& ui) {
-  model_heading(ui, "Tokens a second", "grey: as fast per GPU as the smallest");
+void draw_rates(Ui& ui) {
+  text(ui, "tokens a second; grey: as fast per GPU as the smallest", ui.theme.quiet);
   std::vector<double> gpus;
   std::vector<double> rates;
   std::vector<double> ideal;
@@ -138,6 +135,28 @@ void draw_scaling(Ui& ui) {
   const ImVec2 size = ImPlot::GetPlotSize();
   ui.probes.put("scaling.plot", least, {least.x + size.x, least.y + size.y});
   ImPlot::EndPlot();
+}
+
+}  // namespace
+
+void draw_scaling_table(Ui& ui) {
+  model_heading(ui, "Other numbers of GPUs", "the best layout of each; a click takes it");
+  constexpr float kBeside = 900;  // units: both have room beside each other
+  constexpr float kLeastOfPlot = 170;
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const bool beside = room.x >= ui.units(kBeside);
+  if (!beside) {
+    draw_counts(ui);
+  } else {
+    if (ImGui::BeginChild("counts", {room.x * 0.64F, 0})) draw_counts(ui);
+    ImGui::EndChild();
+    ImGui::SameLine(0, ui.units(16));
+  }
+  const float left = ImGui::GetContentRegionAvail().y;
+  if (ImGui::BeginChild("rates", {0, beside ? left : std::max(left, ui.units(kLeastOfPlot))})) {
+    draw_rates(ui);
+  }
+  ImGui::EndChild();
 }
 
 }  // namespace shardwise::view

@@ -81,6 +81,7 @@ void draw_link(Ui& ui, std::size_t tier) {
 }  // namespace
 
 void draw_stretch(Ui& ui) {
+  ui.links = true;
   const LinkStretch& stretch = ui.state.mesh.stretch;
   model_heading(ui, "Faster links", "what they are worth to this layout");
   if (stretch.factors.empty()) {

@@ -51,9 +51,7 @@ void draw_rows(Ui& ui, const TrafficTable& table) {
   }
 }
 
-}  // namespace
-
-void draw_traffic(Ui& ui) {
+void draw_links(Ui& ui) {
   const MeshState& mesh = ui.state.mesh;
   const bool known = mesh.facts && !mesh.facts->stages.empty();
   heading(ui, "Links",
@@ -99,6 +97,23 @@ void draw_traffic(Ui& ui) {
     number_right(ui, format_percent(busy), ui.theme.quiet);
   }
   ImGui::EndTable();
+}
+
+}  // namespace
+
+void draw_traffic(Ui& ui) {
+  constexpr float kBeside = 760;  // units: both have room beside each other
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (room.x < ui.units(kBeside)) {
+    draw_links(ui);
+    ImGui::Dummy({0, ui.units(6)});
+    return draw_axes(ui);
+  }
+  if (ImGui::BeginChild("links", {room.x * 0.58F, 0})) draw_links(ui);
+  ImGui::EndChild();
+  ImGui::SameLine(0, ui.units(16));
+  if (ImGui::BeginChild("by_axis")) draw_axes(ui);
+  ImGui::EndChild();
 }
 
 }  // namespace shardwise::view

@@ -41,6 +41,7 @@ struct Ui {
   std::vector<std::uint32_t> visible_rows;  // of the answer, whose bars are drawn
   std::optional<std::uint32_t> fix_row;     // of the answer, of which people want to know more
   bool menus = false;                       // one of the question is open
+  bool links = false;                       // that of faster links
   bool levers = false;                      // the panel of what would help most is seen
 
   void want(std::string command) { wanted.push_back(std::move(command)); }

@@ -21,15 +21,12 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"neighbours", draw_neighbours},
     {"levers", draw_levers},
     {"course", draw_course},
-    {"categories", draw_categories},
     {"details", draw_details},
     {"mesh", draw_mesh},
     {"stretch", draw_stretch},
     {"order", draw_order},
     {"traffic", draw_traffic},
-    {"axes", draw_axes},
     {"heat", draw_heat},
-    {"scaling", draw_scaling},
     {"scaling_table", draw_scaling_table},
     {"compare", draw_compare},
     {"metrics", draw_metrics},
@@ -105,6 +102,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "why", low ? rest : beside);
       dock(workspace, "neighbours", low ? rest : beside);
       dock(workspace, "levers", low ? rest : beside);
+      dock(workspace, "stretch", low ? rest : beside);
       dock(workspace, "explorer", rest);
       put_in_front(workspace, "explorer", rest);
       if (!low) put_in_front(workspace, "neighbours", beside);
@@ -123,9 +121,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "course", course);
       dock(workspace, "details", side);
       dock_beside(workspace, compared);
-      dock(workspace, "categories", tabs ? rest : cut(ImGuiDir_Down, low ? 0.42F : 0.52F));
       dock(workspace, "memory", rest);
-      put_in_front(workspace, "memory", rest);
       break;
     }
     case Workspace::timeline: {
@@ -146,16 +142,10 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
         ImGui::DockBuilderSplitNode(right, ImGuiDir_Down, 0.5F, &below, &right);
         bottom = cut(ImGuiDir_Down, 0.36F);
       }
-      ImGuiID beside = bottom;
-      constexpr float kWide = 1400;
-      if (size.x >= ui.units(kWide)) {
-        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.4F, &beside, &bottom);
-      }
       // Where there is no room below, they are tabs.
       dock(workspace, "order", below);
       dock(workspace, "stretch", right);
       dock(workspace, "traffic", bottom);
-      dock(workspace, "axes", low ? rest : beside);
       dock(workspace, "mesh", rest);
       put_in_front(workspace, "stretch", right);
       put_in_front(workspace, "traffic", bottom);
@@ -165,13 +155,8 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
     case Workspace::scaling: {
       dock_beside(workspace, low ? rest : cut(ImGuiDir_Right, 0.3F));
       ImGuiID below = 0;
-      ImGuiID beside = 0;
-      if (!low) {
-        below = cut(ImGuiDir_Down, 0.36F);
-        ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.36F, &beside, &below);
-      }
+      if (!low) below = cut(ImGuiDir_Down, 0.36F);
       dock(workspace, "scaling_table", low ? rest : below);
-      dock(workspace, "scaling", low ? rest : beside);
       dock(workspace, "heat", rest);
       put_in_front(workspace, "heat", rest);
       break;

@@ -7,6 +7,7 @@
 
 #include "gui/models/explore/explored_rows.h"
 #include "gui/models/window/explain_model.h"
+#include "planner/search/advice/faster_links.h"
 #include "planner/search/search.h"
 
 namespace shardwise::view {
@@ -70,6 +71,8 @@ void Session::put(Plan plan, Change what) {
     price(state_.answer, state_.report);
   }
   ++puts_;
+  state_.mesh.stretch.curves.clear();
+  state_.mesh.stretch.factors.resize(reached_tiers(state_.plan.cluster), 1);
   show_mesh();
   if (timing_ == Timing::all) simulate();
   look_around();

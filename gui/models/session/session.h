@@ -101,6 +101,8 @@ class Session {
   void follow_nothing();
   /// Reads what the run has added. \returns empty, or why there is no more to read
   std::string poll_metrics();
+  /// Has it known what links of another bandwidth are worth to the plan.
+  void want_links() { show_links(); }
   /// Has it found what would help most: of the question as it is now, and of none that follows.
   void want_levers() { state_.exploring.levers.asked = true; }
   /// Shows a row of that list: its question with the best layout. \returns empty, or why not
@@ -240,6 +242,7 @@ class Session {
   void look_around();
   void explain();
   void show_mesh();
+  void show_links();
   void price_links();
   void scale_up();
   void restart_map();
@@ -269,6 +272,7 @@ class Session {
   std::uint64_t scaled_ = 0;     // the question that scaling is of
   std::uint64_t puts_ = 0;       // plans that there were
   std::uint64_t meshed_ = 0;     // of these the one that the mesh is of
+  std::uint64_t linked_ = 0;     // and the one that its links are of
   std::shared_ptr<SearchMemory> known_ = std::make_shared<SearchMemory>();
   std::vector<std::string> reading_;  // files, in their order
   Failure failure_;                   // of the last file

@@ -28,12 +28,19 @@ void Session::show_mesh() {
     auto facts = std::make_shared<const MeshFacts>(mesh_facts(*plan, by));
     return [this, facts] { state_.mesh.facts = facts; };
   });
-  mesh.stretch.curves.clear();
+  show_links();
+}
+
+void Session::show_links() {
+  if (linked_ == puts_) return;
+  linked_ = puts_;
+  MeshState& mesh = state_.mesh;
+  const auto plan = std::make_shared<const Plan>(state_.plan);
+  const Predictions by = predictions();
   worker_.post("curves", [this, plan, by](const Worker::Task&) -> Worker::Apply {
     auto curves = std::make_shared<std::vector<StretchCurve>>(stretch_curves(*plan, by));
     return [this, curves] { state_.mesh.stretch.curves = std::move(*curves); };
   });
-  mesh.stretch.factors.resize(reached_tiers(state_.plan.cluster), 1);
   price_links();
 }
 

@@ -68,7 +68,7 @@ TEST_F(Room, AtTwiceTheScaleMemoryHasBarsAndSlidersTheirValues) {
 TEST_F(Room, NamesOfPhasesAreWholeOverNarrowColumns) {
   stage_.set_scale(2);
   session_.set_workspace(Workspace::memory);
-  ASSERT_EQ(run_command(session_, "panel.show categories"), "");
+  ASSERT_EQ(run_command(session_, "panel.show memory"), "");
   draw(Workspace::memory, {1600, 1000});
   int names = 0;
   for (const Probes::Words& each : stage_.probes().texts()) {

@@ -80,17 +80,16 @@ TEST(Panels, OfTheModelsNumbersSayThatBesideSimulatedTiles) {
   std::size_t found = 0;
   for (const ImVec2 size : {ImVec2(1280, 720), kSmallWindow}) {
     for (const auto& [id, workspace] :
-         {std::pair("scaling", Workspace::scaling), std::pair("scaling_table", Workspace::scaling),
-          std::pair("heat", Workspace::scaling), std::pair("order", Workspace::mesh),
-          std::pair("stretch", Workspace::mesh), std::pair("why", Workspace::explore),
-          std::pair("neighbours", Workspace::explore)}) {
+         {std::pair("scaling_table", Workspace::scaling), std::pair("heat", Workspace::scaling),
+          std::pair("order", Workspace::mesh), std::pair("stretch", Workspace::mesh),
+          std::pair("why", Workspace::explore), std::pair("neighbours", Workspace::explore)}) {
       const PanelFacts* const panel = find_panel(id);
       ASSERT_NE(panel, nullptr) << id;
       EXPECT_TRUE(says(*panel, workspace, size)) << id;
       ++found;
     }
   }
-  EXPECT_EQ(found, 14);
+  EXPECT_EQ(found, 12);
   EXPECT_FALSE(says(*find_panel("explorer"), Workspace::explore, kSmallWindow));
 }
 
@@ -109,10 +108,10 @@ TEST(Panels, ComeToTheFrontByTheirNameInAnyWorkspace) {
   Stage stage(FontChoice::built_in, 1);
   draw_settled(stage, session, kSmallWindow);
   EXPECT_FALSE(stage.probes().find("why"));
-  EXPECT_EQ(run_command(session, "panel.show axes"), "");
+  EXPECT_EQ(run_command(session, "panel.show traffic"), "");
   draw_settled(stage, session, kSmallWindow);
   EXPECT_EQ(session.state().workspace, Workspace::mesh);
-  EXPECT_TRUE(stage.probes().find("axes"));
+  EXPECT_TRUE(stage.probes().find("traffic"));
   EXPECT_EQ(run_command(session, "panel.show compare"), "Compared has nothing to show yet");
   EXPECT_EQ(run_command(session, "panel.show nieghbours"),
             "nieghbours is no panel (did you mean neighbours?)");
