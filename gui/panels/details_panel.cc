@@ -1,3 +1,6 @@
+#include <imgui_internal.h>
+
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -8,8 +11,10 @@
 
 namespace shardwise::view {
 
-void draw_details(Ui& ui) {
-  heading(ui, "Why this number", "formula, values and source of all of them");
+namespace {
+
+void draw_reasons(Ui& ui) {
+  heading(ui, "Why this number", "Esc closes it");
   std::array<char, 128> typed{};
   ui.state.subject.copy(typed.data(), typed.size() - 1);
   ImGui::SetNextItemWidth(-1);
@@ -45,6 +50,36 @@ void draw_details(Ui& ui) {
   }
   ImGui::PopTextWrapPos();
   ImGui::EndChild();
+}
+
+}  // namespace
+
+void draw_details(Ui& ui) {
+  if (!ui.state.details_open) return;
+  constexpr float kWide = 460;
+  constexpr float kHigh = 330;
+  const ImGuiViewport* const viewport = ImGui::GetMainViewport();
+  const ImVec2 size(std::min(ui.units(kWide), viewport->WorkSize.x),
+                    std::min(ui.units(kHigh), viewport->WorkSize.y));
+  // Beside the number that was clicked, inside the window.
+  const ImVec2 mouse = ImGui::GetMousePos();
+  const ImVec2 middle(viewport->WorkPos.x + viewport->WorkSize.x / 2,
+                      viewport->WorkPos.y + viewport->WorkSize.y / 2);
+  const ImVec2 at = ImGui::IsMousePosValid(&mouse) ? mouse : middle;
+  const ImVec2 most(viewport->WorkPos.x + viewport->WorkSize.x - size.x,
+                    viewport->WorkPos.y + viewport->WorkSize.y - size.y);
+  ImGui::SetNextWindowPos({std::clamp(at.x + ui.units(12), viewport->WorkPos.x, most.x),
+                           std::clamp(at.y + ui.units(12), viewport->WorkPos.y, most.y)},
+                          ImGuiCond_Appearing);
+  ImGui::SetNextWindowSize(size, ImGuiCond_Appearing);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::Begin("details", nullptr,
+               ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoCollapse |
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings);
+  ImGui::PopStyleVar();
+  if (!ui.state.palette_open) ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
+  draw_reasons(ui);
+  ImGui::End();
 }
 
 }  // namespace shardwise::view

@@ -26,7 +26,6 @@ void draw_selection(Ui& ui);  // on the timeline
 void draw_neighbours(Ui& ui);
 void draw_levers(Ui& ui);      // what would help most
 void draw_why(Ui& ui);         // not this layout: from the winner to it
-void draw_details(Ui& ui);     // why a number is what it is
 void draw_categories(Ui& ui);  // below the bars of memory
 void draw_mesh(Ui& ui);
 void draw_axes(Ui& ui);           // beside the links
@@ -40,6 +39,8 @@ void draw_compare(Ui& ui);        // with a report, a trace or another plan
 
 /// The bar above all workspaces. \returns its height
 float draw_summary(Ui& ui);
+/// Why a number is what it is, beside it, while that is asked.
+void draw_details(Ui& ui);
 /// The palette, the help and the menus to begin with, where they are open.
 void draw_palette(Ui& ui);
 void draw_help(Ui& ui);

@@ -21,7 +21,6 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"neighbours", draw_neighbours},
     {"levers", draw_levers},
     {"course", draw_course},
-    {"details", draw_details},
     {"mesh", draw_mesh},
     {"stretch", draw_stretch},
     {"order", draw_order},
@@ -111,16 +110,12 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
     case Workspace::memory: {
       dock(workspace, "what_if", cut(ImGuiDir_Left, what_if(0.15F)));
       ImGuiID side = cut(ImGuiDir_Right, 0.42F);
-      ImGuiID course = 0;
-      ImGuiID compared = 0;
-      ImGui::DockBuilderSplitNode(side, ImGuiDir_Up, 0.45F, &course, &side);
+      ImGuiID course = side;
       // Where two have no room one above the other, they are tabs.
       const bool tabs = size.y < ui.units(kFlat);
-      compared = side;
-      if (!tabs) ImGui::DockBuilderSplitNode(side, ImGuiDir_Up, 0.5F, &compared, &side);
+      if (!tabs) ImGui::DockBuilderSplitNode(side, ImGuiDir_Up, 0.58F, &course, &side);
       dock(workspace, "course", course);
-      dock(workspace, "details", side);
-      dock_beside(workspace, compared);
+      dock_beside(workspace, side);
       dock(workspace, "memory", rest);
       break;
     }
@@ -223,6 +218,7 @@ void draw_workspace(Ui& ui, float top) {
 void draw_window(Ui& ui) {
   const float top = draw_summary(ui);
   draw_workspace(ui, top);
+  draw_details(ui);
   draw_start(ui);
   draw_palette(ui);
   draw_help(ui);

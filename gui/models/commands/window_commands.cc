@@ -82,7 +82,6 @@ constexpr std::array kWindowCommands = std::to_array<Command>({
     {"details.show", "I", "Show why numbers are what they are, of a word", "[WORD]",
      [](Session& session, const std::string& word) {
        session.set_subject(word);
-       if (session.state().workspace != Workspace::memory) session.set_workspace(Workspace::memory);
        return std::string();
      }},
     {"summary.pin", "Shift+N", "Compare with the selection of now, or no longer", "",

@@ -129,7 +129,11 @@ class Session {
   /// Brings a panel in sight, in another workspace where this one has it not.
   /// \returns empty, or why it cannot be
   std::string show_panel(const std::string& id);
-  void set_subject(std::string subject) { state_.subject = std::move(subject); }
+  /// Shows why numbers of a subject are what they are.
+  void set_subject(std::string subject) {
+    state_.subject = std::move(subject);
+    state_.details_open = true;
+  }
   /// The best layout of a cell of the scaling map: on that many GPUs, in the row of that value, or
   /// in the question's row where `row` is empty. \returns empty, or why there is none
   std::string take_scaling(std::int64_t gpus, const std::string& row);

@@ -90,8 +90,10 @@ void Session::clear_timeline() {
 }
 
 void Session::close_all() {
-  const bool open = state_.palette_open || state_.help_open || state_.start_open;
-  state_.palette_open = state_.help_open = state_.start_open = false;
+  const bool open =
+      state_.palette_open || state_.help_open || state_.start_open || state_.details_open;
+  state_.palette_open = state_.help_open = false;
+  state_.start_open = state_.details_open = false;
   if (!open) clear_timeline();
 }
 

@@ -62,7 +62,8 @@ struct AppState {
 
   std::optional<StepReport> winner;             // of the best layout that fits
   std::shared_ptr<const StepReport> explained;  // best_report() with reasons; null until it is
-  std::string subject;                          // of the explanations that are shown; empty: all
+  bool details_open = false;                    // explanations are shown, of the
+  std::string subject;                          // subject; empty: all
   MeshState mesh;
   ScalingState scaling;
 

@@ -41,8 +41,6 @@ constexpr std::array kFacts = std::to_array<PanelFacts>({
     {"course", "Memory over the step", kMemory,
      "bytes that the allocator holds on the simulator's clock, by group",
      "docs/simulator.md, docs/memory.md"},
-    {"details", "Why this number", kMemory, "formula, values and source of each number",
-     "docs/viewer.md"},
     {"mesh", "Mesh", kMesh, "ranks in the layout's order, over nodes", "docs/search.md"},
     {"stretch", "Faster links", kExplore | kMesh,
      "an estimate of the step with faster or slower links", "docs/time.md"},

@@ -84,6 +84,13 @@ TEST(Reasons, OfTilesAndColumnsAreTheirOwnAndNotTheirPanels) {
     stage.frame(session, kWideWindow);
   }
   EXPECT_EQ(session.state().subject, "tile.mfu");
+  // It stays beside the number, in the same workspace, until it is closed.
+  draw_settled(stage, session, kWideWindow);
+  EXPECT_EQ(session.state().workspace, Workspace::explore);
+  EXPECT_TRUE(stage.probes().find("details.subject"));
+  EXPECT_EQ(run_command(session, "app.close"), "");
+  draw_settled(stage, session, kWideWindow);
+  EXPECT_FALSE(stage.probes().find("details.subject"));
 }
 
 class Glyphs : public testing::TestWithParam<FontChoice> {};
