@@ -27,7 +27,7 @@ void want_keys(Ui& ui) {
     if (chord == ImGuiKey_None || !ImGui::Shortcut(chord, ImGuiInputFlags_RouteGlobal | repeated)) {
       continue;
     }
-    ui.want(each.needs_argument() ? fmt::format("app.palette {} ", each.name)
+    ui.want(each.needs_argument() ? "app.palette " + ready_line(ui.state, each)
                                   : std::string(each.name));
   }
 }

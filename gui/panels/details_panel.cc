@@ -13,7 +13,7 @@ namespace shardwise::view {
 
 namespace {
 
-void draw_reasons(Ui& ui) {
+void list_reasons(Ui& ui) {
   heading(ui, "Why this number", "Esc closes it");
   std::array<char, 128> typed{};
   ui.state.subject.copy(typed.data(), typed.size() - 1);
@@ -78,7 +78,7 @@ void draw_details(Ui& ui) {
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings);
   ImGui::PopStyleVar();
   if (!ui.state.palette_open) ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
-  draw_reasons(ui);
+  list_reasons(ui);
   ImGui::End();
 }
 

@@ -80,8 +80,8 @@ void draw_levers(Ui& ui) {
   fixed("step", "~ 88.8 ms");
   fixed("saved", "-88.8 %");
   if (wide) {
-    fixed("GiB", "88.8");
-    fixed("$", "$88,888");
+    fixed("GiB", "8888.88");
+    fixed("$", "$88,888.8");
   }
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableNextColumn();

@@ -238,7 +238,7 @@ void draw_bars(Ui& ui) {
 
 void draw_memory(Ui& ui) {
   if (ui.state.workspace != Workspace::memory) return draw_bars(ui);
-  constexpr float kLeastOfBars = 170;
+  constexpr float kLeastOfBars = 250;
   constexpr float kLeastOfTable = 130;
   const float room = ImGui::GetContentRegionAvail().y - ImGui::GetStyle().ItemSpacing.y;
   const float bars = std::max(ui.units(kLeastOfBars), room * 0.54F);

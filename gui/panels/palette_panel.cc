@@ -98,7 +98,7 @@ void draw_palette(Ui& ui) {
       ui.want("app.close");
       ui.want(std::string(found.front()->name));
     } else {
-      ui.want(fmt::format("app.palette {} ", found.front()->name));
+      ui.want("app.palette " + ready_line(ui.state, *found.front()));
     }
   }
   std::size_t drawn = 0;
@@ -127,7 +127,7 @@ void draw_palette(Ui& ui) {
     if (ImGui::Selectable("##row", drawn == 1)) {
       ui.want("app.close");
       ui.want(!each->needs_argument() ? std::string(each->name)
-                                      : fmt::format("app.palette {} ", each->name));
+                                      : "app.palette " + ready_line(ui.state, *each));
     }
     ui.probes.put_item(fmt::format("palette.{}", each->name));
     ImGui::SetCursorPos(at);

@@ -56,13 +56,14 @@ void draw_choices(Ui& ui, const char* kind, const char* title, const std::string
         ImGui::SetCursorPos(next);
         ImGui::PopID();
       }
+      ImGui::Dummy({0, 0});
     }
     ImGui::EndChild();
   }
   ImGui::EndChild();
 }
 
-void draw_counts(Ui& ui) {
+void draw_gpu_counts(Ui& ui) {
   ImGui::PushFont(ui.fonts.heading, 13);
   text(ui, "GPUs", ui.theme.accent);
   ImGui::PopFont();
@@ -139,7 +140,7 @@ void draw_start(Ui& ui) {
                {third, height});
   ImGui::SameLine(0, ui.units(16));
   if (ImGui::BeginChild("rest", {third, height})) {
-    draw_counts(ui);
+    draw_gpu_counts(ui);
     ImGui::Dummy({0, ui.units(10)});
     draw_answer(ui);
   }

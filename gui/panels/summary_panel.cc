@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "gui/models/commands/commands.h"
 #include "gui/models/question/layout_text.h"
 #include "gui/models/window/explain_model.h"
 #include "gui/models/window/summary_model.h"
@@ -129,6 +131,32 @@ std::vector<Tile> tiles_of(const AppState& state) {
   return tiles;
 }
 
+/// What can be saved, each with a name for the file that the palette opens with.
+void draw_exports(Ui& ui) {
+  struct Export {
+    const char* command;
+    const char* text;
+  };
+  constexpr std::array kExports = std::to_array<Export>({{"export.page", "Page to send"},
+                                                         {"export.png", "Picture of this window"},
+                                                         {"export.plan", "Plan"},
+                                                         {"export.report", "Report of the step"},
+                                                         {"export.trace", "Trace of the step"},
+                                                         {"export.csv", "Rows of the table"}});
+  if (!ImGui::BeginPopup("exports")) return;
+  for (const Export& each : kExports) {
+    const Command* const command = find_command(each.command);
+    if (command == nullptr) continue;
+    if (ImGui::MenuItem(each.text, std::string(command->key).c_str())) {
+      ui.want("app.palette " + ready_line(ui.state, *command));
+    }
+    ui.probes.put_item(std::string("summary.") + each.command);
+  }
+  if (ImGui::MenuItem("Copy the command")) ui.want("export.command");
+  ui.probes.put_item("summary.export.command");
+  ImGui::EndPopup();
+}
+
 void draw_workspace_bar(Ui& ui) {
   ImGui::PushFont(ui.fonts.heading, 0);
   text(ui, "shardwise", ui.theme.accent);
@@ -142,7 +170,10 @@ void draw_workspace_bar(Ui& ui) {
   if (segments(ui, "summary", {"pin"}, pinned ? 0 : -1) == 0) ui.want("summary.pin");
   const char* const button = "Commands  Ctrl+K";
   const float width = ImGui::CalcTextSize(button).x + 2 * ImGui::GetStyle().FramePadding.x;
-  const float right = ImGui::GetWindowWidth() - ImGui::GetStyle().WindowPadding.x - width;
+  const char* const exports = "Export";
+  const float beside = ImGui::CalcTextSize(exports).x + 2 * ImGui::GetStyle().FramePadding.x;
+  const float right =
+      ImGui::GetWindowWidth() - ImGui::GetStyle().WindowPadding.x - width - beside - ui.units(6);
   const std::string said = reading_text(ui.state);
   if (!said.empty()) {
     ImGui::SameLine(0, ui.units(24));
@@ -154,6 +185,10 @@ void draw_workspace_bar(Ui& ui) {
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", said.c_str());
   }
   ImGui::SameLine(std::max(right, ImGui::GetCursorPosX()));
+  if (ImGui::Button(exports)) ImGui::OpenPopup("exports");
+  ui.probes.put_item("summary.export");
+  draw_exports(ui);
+  ImGui::SameLine(0, ui.units(6));
   if (ImGui::Button(button)) ui.want("app.palette");
   ui.probes.put_item("summary.commands");
 }

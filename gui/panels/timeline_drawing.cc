@@ -232,13 +232,15 @@ void draw_ticks(Ui& ui, const Canvas& canvas, double length, float top, float bo
       Seconds(canvas.range.from), Seconds(canvas.range.to), Seconds(canvas.range.length()),
       // In the unit of what is drawn: "5 ms", and not "0.005 s".
       Seconds(std::min(length, canvas.range.to)));
+  float free = canvas.left;  // right of the last label
   for (const sim::Tick& tick : ticks) {
     const float x = std::floor(canvas.x(tick.value));
     if (x < canvas.left || x > canvas.right) continue;
     const float words = ImGui::CalcTextSize(tick.label.c_str()).x + ui.units(3);
     ImGui::GetWindowDrawList()->AddRectFilled({x, top + ImGui::GetTextLineHeight()},
                                               {x + 1, bottom}, ui.ink(ui.theme.grid));
-    if (x + words > canvas.right) continue;
+    if (x < free || x + words > canvas.right) continue;
+    free = x + words + ui.units(4);
     draw_text(ui, {x + ui.units(3), top}, tick.label, ui.ink(ui.theme.quiet));
   }
 }

@@ -29,6 +29,7 @@ constexpr float kLaneGap = 3;       // lanes
 constexpr float kStages = 10;       // between stages
 constexpr float kLetters = 15;
 constexpr float kMap = 12;  // of the whole step, above the lanes
+constexpr float kRoomForMap = 110;
 
 /// How lanes share a height.
 struct Heights {
@@ -412,7 +413,9 @@ void draw_timeline(Ui& ui) {
   const LaneBeside beside = lane_beside(ui);
   picture.parts = parts_of(ui, *step, picture.canvas, beside);
   const bool cut = picture.parts.size() > 1;
-  const bool mapped = cut || ui.state.workspace == Workspace::timeline;
+  // A low panel keeps its lanes.
+  const bool mapped =
+      room.y >= ui.units(kRoomForMap) && (cut || ui.state.workspace == Workspace::timeline);
   const float map = mapped ? ui.units(kMap + 4) : 0;
   const float axis = map + ImGui::GetTextLineHeight() + ui.units(4);
   const float bottom = begin.y + room.y;

@@ -212,4 +212,30 @@ std::vector<const Command*> matching_commands(std::string_view typed) {
   });
 }
 
+std::string ready_line(const AppState& state, const Command& command) {
+  constexpr std::array kEndings = std::to_array<std::pair<std::string_view, std::string_view>>(
+      {{"export.csv", "csv"},
+       {"export.page", "html"},
+       {"export.plan", "plan.json"},
+       {"export.png", "png"},
+       {"export.report", "report.json"},
+       {"export.trace", "trace.json"},
+       {"scaling.csv", "scaling.csv"}});
+  std::string line = std::string(command.name) + " ";
+  const auto* const found = std::ranges::find(
+      kEndings, command.name, &std::pair<std::string_view, std::string_view>::first);
+  if (found == kEndings.end()) return line;
+  const std::size_t begin = line.size();
+  line += state.plan.model.name + "-" + std::to_string(state.plan.cluster.gpus) + "-" +
+          state.plan.cluster.name;
+  for (std::size_t i = begin; i < line.size(); ++i) {
+    const char each = line[i];
+    const bool plain = (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') ||
+                       (each >= '0' && each <= '9') || each == '.' || each == '_';
+    // A name that begins with a point is hidden, one with a dash is an option.
+    if (!plain || (i == begin && each == '.')) line[i] = i == begin ? '_' : '-';
+  }
+  return line + "." + std::string(found->second);
+}
+
 }  // namespace shardwise::view

@@ -40,6 +40,10 @@ const Command* find_command(std::string_view name);
 /// mean table.sort?)"
 std::string run_command(Session& session, std::string_view line);
 
+/// What the palette opens with for a command that needs an argument: its name and a space or, of
+/// one that saves a file, a name for it: "export.page llama-3.1-70b-64-dgx-h100.html".
+std::string ready_line(const AppState& state, const Command& command);
+
 /// Of the command that `typed` names, the choices whose words have the letters behind its name;
 /// none where it has none, or where no space follows the name.
 std::vector<CommandChoice> matching_choices(const AppState& state, std::string_view typed);

@@ -35,7 +35,7 @@ constexpr std::array kFacts = std::to_array<PanelFacts>({
      "docs/search.md"},
     {"neighbours", "Neighbours", kExplore, "a fresh estimate of each layout one choice away",
      "docs/search.md"},
-    {"levers", "What would help most", kExplore,
+    {"levers", "What helps", kExplore,
      "the best layout of a search of each changed question, simulated; ~ by the step-time model",
      "docs/search.md"},
     {"course", "Memory over the step", kMemory,

@@ -235,5 +235,12 @@ TEST_F(Explore, BeginsWithMenusOfModelClusterAndGpus) {
   EXPECT_EQ(state().plan.model.name, "gpt2");
 }
 
+TEST_F(Explore, ExportsUnderANameThatIsReady) {
+  click("summary.export");
+  click("summary.export.page");
+  EXPECT_TRUE(state().palette_open);
+  EXPECT_EQ(state().palette_text, "export.page small-8-dgx-h100.html");
+}
+
 }  // namespace
 }  // namespace shardwise::view

@@ -89,7 +89,7 @@ TEST_F(Shot, SaysWhatIsWrongWithTheCommandLine) {
             "scaling\n");
   EXPECT_EQ(said({"--scale", "0", plan_}),
             "shardwise-view: --scale: 0 is not a number from 0.5 to 8\n");
-  EXPECT_THAT(said({}), testing::HasSubstr("no plan"));
+  EXPECT_THAT(said({"--shot", "a.png"}), testing::HasSubstr("no plan"));
 }
 
 }  // namespace

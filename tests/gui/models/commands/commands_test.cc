@@ -99,6 +99,15 @@ TEST_F(Commands, SaveSaysWhyAFileCannotBeWritten) {
   EXPECT_EQ(run("export.png"), "name a file, as explore.png");
 }
 
+TEST_F(Commands, HaveANameReadyForAFileThatTheySave) {
+  AppState shown = state();
+  const auto ready = [&](const char* name) { return ready_line(shown, *find_command(name)); };
+  EXPECT_EQ(ready("export.plan"), "export.plan small-8-dgx-h100.plan.json");
+  EXPECT_EQ(ready("timeline.rank"), "timeline.rank ");
+  shown.plan.model.name = "../a b\x1b";
+  EXPECT_EQ(ready("export.png"), "export.png _.-a-b--8-dgx-h100.png");
+}
+
 TEST_F(Commands, AreFoundByLettersOfTheirNameOrText) {
   const auto found = matching_commands("tabsort");
   ASSERT_FALSE(found.empty());
