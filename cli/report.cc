@@ -33,6 +33,7 @@ struct ReportFlags {
   std::string output;
   std::int64_t top = static_cast<std::int64_t>(sim::PageRequest().top);
   bool levers = false;
+  std::string date;
 };
 
 /// The report of a run of this plan.
@@ -71,7 +72,8 @@ ExitCode run_report(const ReportFlags& flags) {
   request.trace_file = flags.trace;
   request.top = static_cast<std::size_t>(flags.top);
   request.command = sim::command_of({flags.plan, flags.measured, flags.trace, flags.output},
-                                    request.top, flags.levers);
+                                    request.top, flags.levers, flags.date);
+  request.date = flags.date;
   request.levers = flags.levers;
   request.version = SHARDWISE_VERSION;
   Progress progress;
@@ -100,6 +102,8 @@ void add_report(CLI::App& app, Run& run) {
       ->type_name("TRACE");
   add_integer(*verb, "--top", flags->top, 0, 200, "Layouts in the ranking; 0 searches none [40]");
   verb->add_flag("--levers", flags->levers, "Say what would help most, as plan --levers does");
+  verb->add_option("--date", flags->date, "Say when the page was made: \"30 November 2026\"")
+      ->type_name("TEXT");
   verb->add_option("-o,--output", flags->output, "Write the page to this file")
       ->required()
       ->type_name("FILE");

@@ -15,6 +15,7 @@
 #include "planner/question/advice.h"
 #include "planner/question/flags.h"
 #include "planner/question/subject.h"
+#include "planner/score/published.h"
 #include "simulator/clock/simulate.h"
 
 namespace shardwise::sim {
@@ -62,13 +63,15 @@ TraceComparison beside_trace(const TracedRun& run, const Plan& plan) {
 
 }  // namespace
 
-std::string command_of(const PageFiles& files, std::size_t top, bool levers) {
+std::string command_of(const PageFiles& files, std::size_t top, bool levers,
+                       const std::string& date) {
   const bool itself = files.plan.empty();
   std::string text = "shardwise report " + shell_word(itself ? files.output : files.plan);
   if (!files.measured.empty()) text += " " + shell_word(files.measured);
   if (!files.trace.empty()) text += " --trace " + shell_word(files.trace);
   if (top != PageRequest().top) text += fmt::format(" --top {}", top);
   if (levers) text += " --levers";
+  if (!date.empty()) text += " --date " + shell_word(date);
   return text + " -o " + shell_word(itself ? "again.html" : files.output);
 }
 
@@ -94,6 +97,10 @@ Result<MadePage> make_page(const PageRequest& request, const SayPlanning& say) {
   const Diagnostics long_step = too_many_operations(plan, Granularity::layer);
   if (!long_step.empty()) return long_step;
   const Predicting predicted(plan);
+  constexpr std::size_t kPublished = 5;  // runs of each quantity
+  std::future<std::vector<PublishedFigure>> published = std::async(std::launch::async, [&plan] {
+    return nearest_measured(plan, published_figures(), kPublished);
+  });
   PageContent page;
   page.plan = &plan;
   page.measured = request.measured;
@@ -133,6 +140,9 @@ Result<MadePage> make_page(const PageRequest& request, const SayPlanning& say) {
   page.estimate = &predicted.estimate();
   page.command = request.command;
   page.version = request.version;
+  page.date = request.date;
+  const std::vector<PublishedFigure> nearest = published.get();
+  page.published = &nearest;
   std::string text = report_page(page);
   return MadePage{std::move(text), predicted.simulation().report};
 }

@@ -21,6 +21,7 @@ struct PageRequest {
   bool levers = false;                   // what would help most, of a ranking: some seconds
   std::string command;                   // that makes the page again
   std::string version;
+  std::string date;  // of the footer; empty: none, so that equal input gives equal bytes
 };
 
 /// The files of a page, as the command takes them; empty: none.
@@ -33,7 +34,7 @@ struct PageFiles {
 /// "shardwise report plan.json measured.json -o report.html". A plan that is in no file is in the
 /// page itself, which is made again from there.
 std::string command_of(const PageFiles& files, std::size_t top = PageRequest().top,
-                       bool levers = false);
+                       bool levers = false, const std::string& date = {});
 
 /// Why a report cannot stand on the page of a plan: it was not measured, or on another plan.
 /// \param file  the name put into diagnostics

@@ -7,6 +7,7 @@
 #include "answers/helpful_changes.h"
 #include "answers/plan_answer.h"
 #include "answers/plan_question.h"
+#include "planner/score/published.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/report/report.h"
 #include "simulator/clock/simulate.h"
@@ -23,9 +24,11 @@ struct PageContent {
   const TraceComparison* trace = nullptr;  // beside the plan; null where there is none
   const PlanQuestion* question = nullptr;  // null: no layouts are ranked
   const PlanAnswer* answer = nullptr;
-  const std::vector<HelpfulChange>* levers = nullptr;  // of the answer; null: not asked for
-  std::string command;                                 // that makes the page again
+  const std::vector<HelpfulChange>* levers = nullptr;       // of the answer; null: not asked for
+  const std::vector<PublishedFigure>* published = nullptr;  // nearest to the plan; null: unknown
+  std::string command;                                      // that makes the page again
   std::string version;
+  std::string date;  // of the footer; empty: none
 
   const StepReport& report() const { return simulation->report; }
 };
@@ -50,6 +53,9 @@ std::string front_section(const PageContent& page);
 std::string why_not_section(const PageContent& page);
 /// What would help most; nothing where nobody asked.
 std::string levers_section(const PageContent& page);
+/// How wrong predictions were of the published runs nearest to the plan; nothing where none is
+/// known.
+std::string published_section(const PageContent& page);
 /// Assumptions and formulas with their sources, folded.
 std::string reasons_section(const PageContent& page);
 

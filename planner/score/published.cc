@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "planner/model/parameter_counts.h"
@@ -75,6 +76,22 @@ std::vector<PublishedFigure> nearest_figures(const Plan& plan,
     nearest.push_back(*figure);
   }
   return nearest;
+}
+
+std::vector<PublishedFigure> nearest_measured(const Plan& plan,
+                                              std::span<const PublishedFigure> figures,
+                                              std::size_t each) {
+  std::vector<PublishedFigure> kept;
+  for (const auto of : {&PublishedFigure::time_error, &PublishedFigure::memory_error}) {
+    std::vector<PublishedFigure> some;
+    std::ranges::copy_if(figures, std::back_inserter(some),
+                         [&](const PublishedFigure& figure) { return (figure.*of).has_value(); });
+    for (PublishedFigure& figure : nearest_figures(plan, some, each)) {
+      const bool known = std::ranges::find(kept, figure.id, &PublishedFigure::id) != kept.end();
+      if (!known) kept.push_back(std::move(figure));
+    }
+  }
+  return nearest_figures(plan, kept, kept.size());
 }
 
 TypicalErrors typical_errors(std::span<const PublishedFigure> figures) {

@@ -39,6 +39,12 @@ std::vector<PublishedFigure> nearest_figures(const Plan& plan,
                                              std::span<const PublishedFigure> figures,
                                              std::size_t most);
 
+/// The nearest rows of each quantity, `each` of those whose time was measured and of those whose
+/// memory was, nearest first.
+std::vector<PublishedFigure> nearest_measured(const Plan& plan,
+                                              std::span<const PublishedFigure> figures,
+                                              std::size_t each);
+
 /// Medians of the sizes of errors; nothing where no figure has one.
 struct TypicalErrors {
   std::optional<double> memory;

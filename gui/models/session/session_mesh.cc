@@ -34,7 +34,6 @@ void Session::show_mesh() {
 void Session::show_links() {
   if (linked_ == puts_) return;
   linked_ = puts_;
-  MeshState& mesh = state_.mesh;
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const Predictions by = predictions();
   worker_.post("curves", [this, plan, by](const Worker::Task&) -> Worker::Apply {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,6 +20,7 @@
 #include "planner/legality/legality.h"
 #include "planner/question/catalogue_summary.h"
 #include "planner/question/field_values.h"
+#include "planner/score/published.h"
 #include "planner/search/advice/why_not.h"
 #include "planner/spec/plan/plan_fields.h"
 #include "planner/spec/text/one_line.h"
@@ -35,22 +35,6 @@ std::vector<Choice> choices(const std::vector<Summary>& summaries) {
   std::vector<Choice> found;
   for (const Summary& each : summaries) found.push_back({each.name, line_of(each)});
   return found;
-}
-
-/// The rows nearest to a plan, so that some have their time measured and some their memory.
-std::vector<PublishedFigure> nearest_measured(const Plan& plan,
-                                              const std::vector<PublishedFigure>& all) {
-  std::vector<PublishedFigure> kept;
-  for (const auto of : {&PublishedFigure::time_error, &PublishedFigure::memory_error}) {
-    std::vector<PublishedFigure> some;
-    std::ranges::copy_if(all, std::back_inserter(some),
-                         [&](const PublishedFigure& each) { return (each.*of).has_value(); });
-    for (PublishedFigure& each : nearest_figures(plan, some, kNearest)) {
-      const bool known = std::ranges::find(kept, each.id, &PublishedFigure::id) != kept.end();
-      if (!known) kept.push_back(std::move(each));
-    }
-  }
-  return nearest_figures(plan, kept, kept.size());
 }
 
 /// What to say where nothing fits the plan's engine: the cheapest change with it, or else with any
@@ -222,7 +206,7 @@ void Session::want_catalogue() {
 void Session::find_published() {
   ExploreState& exploring = state_.exploring;
   if (exploring.published) {
-    exploring.nearest = nearest_measured(state_.plan, *exploring.published);
+    exploring.nearest = nearest_measured(state_.plan, *exploring.published, kNearest);
     return;
   }
   worker_.post("published", [this](const Worker::Task&) -> Worker::Apply {

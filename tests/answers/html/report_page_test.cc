@@ -337,5 +337,34 @@ TEST(ReportPage, HasAnAssumptionWithItsSource) {
               HasSubstr("1 assumption\n\nlinks are shareda source of it\n"));
 }
 
+TEST(ReportPage, SaysHowWrongTheNearestPredictionsWere) {
+  const Made made = made_of(pipelined(2));
+  PageContent content = made.content();
+  EXPECT_THAT(report_page(content), Not(HasSubstr("How wrong such predictions were")));
+  const std::vector<PublishedFigure> nearest = nearest_measured(made.plan, published_figures(), 5);
+  content.published = &nearest;
+  const std::string text = report_page(content);
+  EXPECT_THAT(test::Page(text).mistakes(), IsEmpty());
+  const TypicalErrors typical = typical_errors(nearest);
+  ASSERT_TRUE(typical.time);
+  ASSERT_TRUE(typical.memory);
+  EXPECT_THAT(text, HasSubstr(format_percent(*typical.time) + " of a step&#39;s time, " +
+                              format_percent(*typical.memory) + " of its memory"));
+  for (const PublishedFigure& each : nearest) EXPECT_THAT(text, HasSubstr(each.gpu));
+}
+
+TEST(ReportPage, SaysWhatAnHourCostsAndWhenItWasMade) {
+  Made made = made_of(pipelined(2));
+  made.plan.cluster.price_per_gpu_hour = 2.5;
+  made.plan.cluster.price_source = "a <list>";
+  PageContent content = made.content();
+  EXPECT_THAT(report_page(content), Not(HasSubstr("<p>Made ")));
+  content.date = "30 <November>";
+  const std::string text = report_page(content);
+  EXPECT_THAT(text, HasSubstr("$2.50 an hour for a GPU, $40.00 for all 16"));
+  EXPECT_THAT(text, HasSubstr("a &lt;list&gt;"));
+  EXPECT_THAT(text, HasSubstr("<p>Made 30 &lt;November&gt;</p>"));
+}
+
 }  // namespace
 }  // namespace shardwise::sim

@@ -94,5 +94,21 @@ TEST(TypicalErrors, AreMediansOfTheirSizes) {
   EXPECT_FALSE(typical_errors({}).time);
 }
 
+TEST(PublishedFigures, NearestOfEachQuantityHaveSomeOfBoth) {
+  const std::vector<PublishedFigure> all = published_figures();
+  const Plan plan = plan_of("llama-3.1-8b", "dgx-h100", 8);
+  const std::vector<PublishedFigure> nearest = nearest_measured(plan, all, 3);
+  const auto with = [&](std::optional<double> PublishedFigure::*of) {
+    return std::ranges::count_if(
+        nearest, [&](const PublishedFigure& each) { return (each.*of).has_value(); });
+  };
+  EXPECT_GE(with(&PublishedFigure::time_error), 3);
+  EXPECT_GE(with(&PublishedFigure::memory_error), 3);
+  EXPECT_LE(nearest.size(), 6U);
+  for (std::size_t i = 1; i < nearest.size(); ++i) {
+    EXPECT_LE(distance(plan, nearest[i - 1]), distance(plan, nearest[i]));
+  }
+}
+
 }  // namespace
 }  // namespace shardwise
