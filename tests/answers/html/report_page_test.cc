@@ -348,7 +348,7 @@ TEST(ReportPage, SaysHowWrongTheNearestPredictionsWere) {
   const TypicalErrors typical = typical_errors(nearest);
   ASSERT_TRUE(typical.time);
   ASSERT_TRUE(typical.memory);
-  EXPECT_THAT(text, HasSubstr(format_percent(*typical.time) + " of a step&#39;s time, " +
+  EXPECT_THAT(text, HasSubstr(format_percent(*typical.time) + " of a step's time, " +
                               format_percent(*typical.memory) + " of its memory"));
   for (const PublishedFigure& each : nearest) EXPECT_THAT(text, HasSubstr(each.gpu));
 }

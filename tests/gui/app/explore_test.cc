@@ -222,8 +222,8 @@ TEST_F(Explore, ShowsWhatWouldHelpMostByAClickOnItsRow) {
 TEST_F(Explore, BeginsWithMenusOfModelClusterAndGpus) {
   EXPECT_FALSE(stage_.probes().find("start.show"));
   run("app.start");
-  click("start.model.gpt2");
-  EXPECT_EQ(state().plan.model.name, "gpt2");
+  click("start.model.bloom-560m");
+  EXPECT_EQ(state().plan.model.name, "bloom-560m");
   click("start.gpus.16");
   EXPECT_EQ(state().plan.cluster.gpus, 16);
   // The best layout of what was chosen is selected.
@@ -232,7 +232,7 @@ TEST_F(Explore, BeginsWithMenusOfModelClusterAndGpus) {
   click("start.show");
   EXPECT_FALSE(state().start_open);
   EXPECT_FALSE(stage_.probes().find("start.show"));
-  EXPECT_EQ(state().plan.model.name, "gpt2");
+  EXPECT_EQ(state().plan.model.name, "bloom-560m");
 }
 
 TEST_F(Explore, ExportsUnderANameThatIsReady) {
