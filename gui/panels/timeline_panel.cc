@@ -29,7 +29,7 @@ constexpr float kLaneGap = 3;       // lanes
 constexpr float kStages = 10;       // between stages
 constexpr float kLetters = 15;
 constexpr float kMap = 12;  // of the whole step, above the lanes
-constexpr float kRoomForMap = 170;
+constexpr float kRoomForMap = 110;
 
 /// How lanes share a height.
 struct Heights {
