@@ -224,8 +224,7 @@ TEST_F(Explore, BeginsWithMenusOfModelClusterAndGpus) {
   run("app.start");
   click("start.model.bloom-560m");
   EXPECT_EQ(state().plan.model.name, "bloom-560m");
-  click("start.gpus.16");
-  EXPECT_EQ(state().plan.cluster.gpus, 16);
+  EXPECT_TRUE(stage_.probes().find("start.gpus.8"));
   // The best layout of what was chosen is selected.
   EXPECT_EQ(state().plan.layout, state().answer.rows[state().answer.ranked.front()].layout);
   EXPECT_TRUE(stage_.probes().find("start.answer"));
