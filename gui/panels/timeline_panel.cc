@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "gui/models/compare/compare_model.h"
-#include "gui/models/question/predictions.h"
-#include "gui/models/timeline/readout.h"
-#include "gui/models/timeline/stretch_model.h"
 #include "gui/models/timeline/timeline_model.h"
 #include "gui/panels/measured_lane.h"
 #include "gui/panels/panels.h"
 #include "gui/panels/timeline_drawing.h"
+#include "gui/panels/timeline_heading.h"
 #include "gui/panels/timeline_input.h"
 #include "planner/spec/text/format.h"
 #include "simulator/drawing/timeline_ticks.h"
@@ -230,70 +226,6 @@ void draw_overlays(Ui& ui, const StepLanes& step, const Picture& picture) {
   draw_chosen(ui, picture);
 }
 
-void draw_lanes_legend(Ui& ui, const StepLanes& step) {
-  std::vector<std::pair<std::string, std::string_view>> entries;
-  const ColourBy by = ui.state.timeline.colour;
-  for (std::size_t p = 0; p < step.paints.size(); ++p) {
-    if (by == ColourBy::kind && step.paints[p]) {
-      entries.emplace_back(sim::kPaints[p].name, ui.theme.of(static_cast<sim::Paint>(p)));
-    }
-  }
-  if (by == ColourBy::axis) {
-    std::map<TrafficAxis, sim::Paint> axes;
-    for (const Lane& lane : step.lanes) {
-      if (!lane.spans.empty()) axes[lane.spans.axis()] = colour_of(lane.spans, 0, by);
-    }
-    for (const auto& [axis, paint] : axes) {
-      entries.emplace_back(axis == TrafficAxis::none ? "compute" : name_of(axis),
-                           ui.theme.of(paint));
-    }
-  }
-  if (by == ColourBy::microbatch) entries.emplace_back("micro-batches in turn", ui.theme.text);
-  entries.emplace_back("exposed communication", ui.theme.bad);
-  legend(ui, entries);
-}
-
-/// The span that is exposed longest, to go to.
-void draw_worst(Ui& ui, const StepLanes& step) {
-  if (!step.worst) return;
-  ImGui::PushStyleColor(ImGuiCol_Text, ui.ink(ui.theme.bad));
-  const std::string words = "longest exposed: " + step.worst->text;
-  const float room = ImGui::GetContentRegionAvail().x;
-  if (ImGui::Selectable(fitting(words, room).c_str(), false, 0,
-                        {ImGui::CalcTextSize(fitting(words, room).c_str()).x, 0})) {
-    ui.want("timeline.worst");
-  }
-  ImGui::PopStyleColor();
-  ImGui::SetItemTooltip("%s", words.c_str());
-  ui.probes.put_item("timeline.worst");
-  ImGui::SameLine();
-}
-
-/// What the line below the legend says.
-void draw_status(Ui& ui, const StepLanes& step) {
-  const TimelineView& view = ui.state.timeline;
-  if (view.stretch && ui.state.lanes && ui.state.lanes->report) {
-    text(ui, worth_of(*view.stretch, *ui.state.lanes->report).text, ui.theme.accent);
-    ui.probes.put_item("timeline.worth");
-  } else if (view.measured) {
-    text(ui, text_of(read_out(step, *view.measured)), ui.theme.text);
-    ui.probes.put_item("timeline.readout");
-  } else {
-    draw_worst(ui, step);
-    text(ui, "drag to measure, drag a block's edge to see what that kind is worth", ui.theme.quiet);
-  }
-}
-
-/// Why what is compared has no lanes here.
-void draw_lack(Ui& ui) {
-  const CompareView* const view = ui.state.compare.overlay_view();
-  if (view == nullptr) return;
-  const std::string lack = no_lanes_text(*view, *ui.state.compare.other);
-  if (lack.empty()) return;
-  fitting_text(ui, lack, ui.theme.warning);
-  ui.probes.put_item("timeline.no_lanes");
-}
-
 /// Which part of the lanes is in sight, right of them.
 void draw_scroll(Ui& ui, const LaneField& field, float right) {
   if (field.most_scroll <= 0) return;
@@ -312,9 +244,8 @@ void draw_scroll(Ui& ui, const LaneField& field, float right) {
 /// The whole step, or its begin, middle and end where that has no room for passes.
 std::vector<Canvas> parts_of(Ui& ui, const StepLanes& step, const Canvas& canvas,
                              const LaneBeside& beside) {
-  constexpr double kNearly = 1 - 1e-9;
-  const bool whole = canvas.range.length() >= kNearly * step.length;
-  // What is measured lies below the predicted lane, on one axis.
+  const bool whole = canvas.range.length() >= (1 - 1e-9) * step.length;
+  // Measured lanes have one axis.
   if (!whole || ui.state.timeline.uncut || beside.lane > 0) return {canvas};
   const std::vector<DrawnPart> drawn =
       drawn_parts(step, canvas.width() / static_cast<double>(ui.scale));
@@ -390,20 +321,8 @@ void draw_timeline(Ui& ui) {
     text(ui, "simulating …", ui.theme.quiet);
     return;
   }
-  std::string note = step->problem;
-  if (step->simulated) {
-    note = fmt::format("simulated, {}, {}", format_seconds(Seconds(step->length)),
-                       ui.state.all_lanes ? "all streams" : "busy streams (L)");
-    if (ui.state.timeline.rank > 0) note += fmt::format(", rank {}", ui.state.timeline.rank);
-    const double slower = Predictions(ui.state.correction).slower(ui.state.plan);
-    if (slower != 1)
-      note += fmt::format(", before the run's correction ({:+.1f} %)", 1e2 * slower - 1e2);
-  }
-  heading(ui, "One step", note);
+  draw_step_heading(ui, *step);
   if (!step->simulated) return;
-  draw_lanes_legend(ui, *step);
-  if (ui.state.workspace == Workspace::timeline) draw_status(ui, *step);
-  draw_lack(ui);
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   Picture picture;
@@ -413,7 +332,6 @@ void draw_timeline(Ui& ui) {
   const LaneBeside beside = lane_beside(ui);
   picture.parts = parts_of(ui, *step, picture.canvas, beside);
   const bool cut = picture.parts.size() > 1;
-  // A low panel keeps its lanes.
   const bool mapped =
       room.y >= ui.units(kRoomForMap) && (cut || ui.state.workspace == Workspace::timeline);
   const float map = mapped ? ui.units(kMap + 4) : 0;
