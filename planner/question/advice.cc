@@ -23,29 +23,32 @@ struct Asked {
   const ClusterSpec& cluster;
   const JobSpec& job;
   const EngineProfile& engine;
+  const AskedAdvice& may;
 };
 
 /// "--recompute=full, then --tp=8: 61.2 GiB, 1.32 s a step": one change, or more of which each
 /// saves most memory and the cheapest is then enough; empty where so many are not.
-std::string few_changes(const Asked& s, Layout layout, Bytes usable) {
+Advice few_changes(const Asked& s, Layout layout, Bytes usable) {
   std::string text;
   for (int change = 1; change <= kMostChanges; ++change) {
     const std::optional<Fix> fix =
-        cheapest_fix(s.model, s.cluster, s.job, s.engine, layout, usable);
-    if (fix) return text + to_string(*fix);
+        cheapest_fix(s.model, s.cluster, s.job, s.engine, layout, usable, s.may.is_open);
+    if (fix) return {text + to_string(*fix), fix->change.layout};
     if (change == kMostChanges) break;
-    const std::vector<Neighbour> near =
-        neighbours(s.model, s.cluster, s.job, s.engine, layout, usable);
+    std::vector<Neighbour> near = neighbours(s.model, s.cluster, s.job, s.engine, layout, usable);
+    std::erase_if(near, [&](const Neighbour& each) {
+      return s.may.is_open && !s.may.is_open(each.change.layout);
+    });
     const auto best = std::ranges::max_element(near, {}, &Neighbour::memory_gained);
     if (best == near.end() || best->memory_gained <= Bytes(0)) break;
     layout = best->change.layout;
     text += best->change.text + ", then ";
   }
-  return "";
+  return {};
 }
 
 /// "--gpus 240, then --tp=8 --pp=2: 61.2 GiB, 1.32 s a step".
-std::string more_gpus(const Asked& s, const Layout& layout) {
+Advice more_gpus(const Asked& s, const Layout& layout) {
   JobSpec job = s.job;
   if (job.global_batch_size == 0) job.global_batch_size = default_batch(s.cluster, job, layout);
   SearchRequest request;
@@ -54,28 +57,31 @@ std::string more_gpus(const Asked& s, const Layout& layout) {
   request.job = &job;
   request.engines = {&s.engine};
   request.counted = false;
+  request.locks = s.may.locks;
   std::optional<Relief> found = fewest_gpus(request, [](const std::string&) {});
-  if (!found) return "";
+  if (!found || (s.may.is_open && !s.may.is_open(found->best.layout))) return {};
   // What is typed beside --gpus: data parallelism follows from the other degrees.
   Layout grown = layout;
   grown.dp_shard = found->best.layout.dp_shard;
   const std::string flags = flags_between(grown, found->best.layout);
   if (!flags.empty()) found->text += ", then " + flags;
-  return to_string(*found);
+  return {to_string(*found), found->best.layout};
 }
 
 }  // namespace
 
-std::string advice(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
-                   const EngineProfile& engine, const Layout& layout, Bytes usable) {
-  const Asked asked = {model, cluster, job, engine};
-  const std::string changes = few_changes(asked, layout, usable);
-  return changes.empty() ? more_gpus(asked, layout) : changes;
+Advice advice(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+              const EngineProfile& engine, const Layout& layout, Bytes usable,
+              const AskedAdvice& asked) {
+  const Asked all = {model, cluster, job, engine, asked};
+  Advice changes = few_changes(all, layout, usable);
+  return changes.text.empty() ? more_gpus(all, layout) : changes;
 }
 
 StepReport with_advice(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,
                        const JobSpec& job, const EngineProfile& engine, const Layout& layout) {
-  report.verdict.cheapest_fix = advice(model, cluster, job, engine, layout, report.verdict.usable);
+  report.verdict.cheapest_fix =
+      advice(model, cluster, job, engine, layout, report.verdict.usable).text;
   return report;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "planner/spec/machine/cluster_spec.h"
 #include "planner/spec/plan/engine_profile.h"
@@ -12,13 +15,28 @@
 
 namespace shardwise {
 
-/// What makes a layout fit that does not: the cheapest single change of it ("--tp=8: 61.2 GiB,
-/// 1.32 s a step"), else two or three, the one that saves most memory first, else the fewest GPUs
-/// of the cluster on which a layout of the engine fits ("--gpus 240, then --tp=8 --pp=2: …"); empty
-/// where nothing does.
+/// What makes a layout fit that does not.
+struct Advice {
+  std::string text;  // "--tp=8: 61.2 GiB, 1.32 s a step"; empty where nothing makes it fit
+  Layout layout;     // after the change
+};
+
+/// What of the legal layouts may be proposed.
+struct AskedAdvice {
+  std::function<bool(const Layout&)> is_open;  // empty: all
+  /// Fields, and the value that layouts on more GPUs have: of is_open(), where it is known before.
+  std::vector<std::pair<std::string, std::string>> locks;
+};
+
+/// The cheapest single change of a layout after which it fits, else two or three changes, the one
+/// that saves most memory first, else the fewest GPUs of the cluster on which a layout of the
+/// engine fits ("--gpus 240, then --tp=8 --pp=2: …").
+///
 /// \param usable  memory that the layout may use
-std::string advice(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
-                   const EngineProfile& engine, const Layout& layout, Bytes usable);
+/// \param asked   what may be proposed
+Advice advice(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+              const EngineProfile& engine, const Layout& layout, Bytes usable,
+              const AskedAdvice& asked = {});
 
 /// A report whose verdict has it.
 StepReport with_advice(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,

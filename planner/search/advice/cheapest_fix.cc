@@ -8,7 +8,8 @@ namespace shardwise {
 
 std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& cluster,
                                 const JobSpec& job, const EngineProfile& engine,
-                                const Layout& layout, Bytes usable) {
+                                const Layout& layout, Bytes usable,
+                                const std::function<bool(const Layout&)>& is_open) {
   std::optional<Fix> best;
   // Without a stated batch, layouts have batches of different size.
   const auto each_sequence = [&](const Fix& fix) {
@@ -16,6 +17,7 @@ std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& clust
     return fix.cost.step_time / static_cast<double>(job.batch_for(l.dp(), l.micro_batch_size));
   };
   for (const LayoutChange& change : single_changes(model, cluster, job, engine, layout)) {
+    if (is_open && !is_open(change.layout)) continue;
     const Fix fix = {change, evaluate(model, cluster, job, engine, change.layout)};
     if (fit_of(fix.cost, usable) != Fit::fits) continue;
     if (!best || each_sequence(fix) < each_sequence(*best)) best = fix;

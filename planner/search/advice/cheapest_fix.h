@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,9 +21,11 @@ struct Fix {
 
 /// Of the single changes after which it fits `usable`, the one with the least
 /// step time a sequence; nothing when none is enough. For a layout that fits, that is no question.
+/// \param is_open  what may be proposed; empty: everything legal
 std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& cluster,
                                 const JobSpec& job, const EngineProfile& engine,
-                                const Layout& layout, Bytes usable);
+                                const Layout& layout, Bytes usable,
+                                const std::function<bool(const Layout&)>& is_open = {});
 
 /// "--recompute=full: 61.2 GiB, 1.32 s a step".
 std::string to_string(const Fix& fix);
