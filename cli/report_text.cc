@@ -12,9 +12,9 @@
 #include "planner/spec/report/memory_labels.h"
 #include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/report/report_fields.h"
+#include "planner/spec/report/verdict_words.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
-#include "simulator/comparison/verdict_words.h"
 
 namespace shardwise::cli {
 namespace {
@@ -90,7 +90,7 @@ std::string calibration_text(const ReportIntervals& known, bool colour) {
 
 std::string verdict_text(const StepReport& report, bool colour, bool brief) {
   const Verdict& v = report.verdict;
-  std::string text = paint(sim::verdict_words(report), sim::tone_of(v.fit), colour) + "\n";
+  std::string text = paint(verdict_words(report), tone_of(v.fit), colour) + "\n";
   text += memory_numbers_text(report, brief, colour);
   if (v.host > Bytes(0)) {
     text += fmt::format("in the memory of a host: {} of {}, offloaded by its GPUs\n",

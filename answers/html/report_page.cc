@@ -9,8 +9,8 @@
 #include "planner/estimate/interval_table.h"
 #include "planner/spec/plan/plan_page.h"
 #include "planner/spec/report/interval_words.h"
+#include "planner/spec/report/verdict_words.h"
 #include "planner/spec/text/format.h"
-#include "simulator/comparison/verdict_words.h"
 #include "simulator/drawing/markup.h"
 #include "simulator/drawing/timeline_heading.h"
 

@@ -6,10 +6,10 @@
 
 #include "planner/estimate/interval_table.h"
 #include "planner/spec/report/interval_words.h"
+#include "planner/spec/report/verdict_words.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
 #include "simulator/comparison/compare.h"
-#include "simulator/comparison/verdict_words.h"
 
 namespace shardwise::sim {
 namespace {

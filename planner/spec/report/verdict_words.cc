@@ -1,10 +1,10 @@
-#include "simulator/comparison/verdict_words.h"
+#include "planner/spec/report/verdict_words.h"
 
 #include <fmt/format.h>
 
 #include "planner/spec/text/format.h"
 
-namespace shardwise::sim {
+namespace shardwise {
 
 Tone tone_of(Fit fit) {
   switch (fit) {
@@ -47,4 +47,4 @@ std::string verdict_words(const StepReport& report) {
                      format_bytes(v.needed - v.usable));
 }
 
-}  // namespace shardwise::sim
+}  // namespace shardwise
