@@ -24,9 +24,11 @@ bool ends_list(const ShellToken& token) {
 
 }  // namespace
 
-ShellReader::ShellReader(std::string_view text, const std::string& file, bool lines_are_one)
+ShellReader::ShellReader(std::string_view text, const std::string& file, bool lines_are_one,
+                         std::set<int> taken)
     : trouble_{file, {}, 0},
       lines_are_one_(lines_are_one),
+      taken_(std::move(taken)),
       first_(text, trouble_, lines_are_one),
       variables_(trouble_) {}
 
@@ -108,6 +110,12 @@ ShellReader::Mode ShellReader::decided(Mode mode, Outcome outcome) {
   return outcome == Outcome::no ? Mode::skip : Mode::undecided;
 }
 
+ShellReader::Mode ShellReader::branch_mode(Mode outer, Mode mode, int line) {
+  if (outer != Mode::run || mode != Mode::undecided || !taken_.contains(line)) return mode;
+  note(line, "this branch is read, since it starts a program: nobody knows its condition", kBehind);
+  return Mode::run;
+}
+
 void ShellReader::skip_newlines() {
   while (lexer_->peek().kind == ShellToken::Kind::newline) lexer_->take();
 }
@@ -151,7 +159,7 @@ Outcome ShellReader::and_or(Mode mode) {
     const bool both = sign.kind == ShellToken::Kind::and_if;
     Outcome runs = both ? last : negated(last);
     if (!both && last == Outcome::yes && assumed_) runs = Outcome::unknown;
-    const Mode next = exited_ ? Mode::skip : decided(mode, runs);
+    const Mode next = exited_ ? Mode::skip : branch_mode(mode, decided(mode, runs), sign.line);
     part(mode, next, sign.line, both ? "what && decides" : "what || decides", [&] {
       const Outcome made = pipeline(next);
       if (next != Mode::skip) last = next == Mode::run ? made : Outcome::unknown;
@@ -246,14 +254,16 @@ void ShellReader::if_command(Mode mode) {
     part(mode, asked, branch_line, "the condition", [&] { holds = list(asked); });
     if (asked == Mode::undecided) holds = Outcome::unknown;
     expect("then", "if", line);
-    const Mode branch = asked == Mode::run ? decided(mode, holds) : asked;
+    const Mode branch =
+        branch_mode(mode, asked == Mode::run ? decided(mode, holds) : asked, branch_line);
     part(mode, branch, branch_line, "the branch", [&] { list(branch); });
     if (taken == Outcome::no) taken = holds;
+    if (branch == Mode::run) taken = Outcome::yes;
     if (lexer_->peek().bare() != "elif") break;
   }
   if (lexer_->peek().bare() == "else") {
     const int branch_line = lexer_->take().line;
-    const Mode branch = decided(mode, negated(taken));
+    const Mode branch = branch_mode(mode, decided(mode, negated(taken)), branch_line);
     part(mode, branch, branch_line, "the branch", [&] { list(branch); });
   }
   expect("fi", "if", line);
@@ -283,9 +293,11 @@ void ShellReader::case_command(Mode mode) {
     }
     expect(")", "a pattern of case", branch_line);
     const Mode asked = decided(mode, negated(taken));
-    const Mode branch = asked == Mode::run ? decided(mode, fits) : asked;
+    const Mode branch =
+        branch_mode(mode, asked == Mode::run ? decided(mode, fits) : asked, branch_line);
     part(mode, branch, branch_line, "the branch", [&] { list(branch); });
     if (taken == Outcome::no) taken = fits;
+    if (branch == Mode::run) taken = Outcome::yes;
     if (lexer_->peek().kind != ShellToken::Kind::case_end) break;
     lexer_->take();
   }

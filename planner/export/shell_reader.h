@@ -18,8 +18,12 @@ namespace shardwise {
 /// Walks through the commands of a script in their order.
 class ShellReader {
  public:
-  ShellReader(std::string_view text, const std::string& file, bool lines_are_one);
+  /// \param taken  lines of branches that are taken where nobody knows whether they are
+  ShellReader(std::string_view text, const std::string& file, bool lines_are_one,
+              std::set<int> taken = {});
   Result<ShellCommand> read(const ShellStart& start);
+  /// The line of the first part that would start the program and was not read; 0 for none.
+  int lost() const { return lost_; }
 
  private:
   using Words = std::vector<ShellWord>;
@@ -62,6 +66,8 @@ class ShellReader {
   void skip_newlines();
   void expect(std::string_view word, std::string_view opener, int line);
   static Mode decided(Mode mode, Outcome outcome);
+  /// The mode of a branch in commands of `outer` mode: one of `taken_` runs.
+  Mode branch_mode(Mode outer, Mode mode, int line);
   /// Reads a part that stands in commands read in `outer` mode; a note says what it would set.
   template <class Body>
   void part(Mode outer, Mode mode, int line, const char* what, const Body& body);
@@ -122,6 +128,7 @@ class ShellReader {
 
   ShellTrouble trouble_;
   bool lines_are_one_;
+  std::set<int> taken_;
   ShellLexer first_;
   ShellLexer* lexer_ = &first_;
   ShellVariables variables_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 
 #include "planner/export/shell_reader.h"
 #include "planner/spec/text/utf8.h"
@@ -66,7 +67,15 @@ Result<ShellCommand> read_shell(std::string_view text, const std::string& file,
                       fmt::format("a control character: {}", shown(plain.substr(at, 1))),
                       "a text file"};
   }
-  return ShellReader(plain, file, begins_with_flag(plain)).read(start);
+  // Where the program is started in branches that nobody can decide, the first that does is taken.
+  constexpr int kMostTries = 4;
+  std::set<int> taken;
+  for (int tries = 1;; ++tries) {
+    ShellReader reader(plain, file, begins_with_flag(plain), taken);
+    Result<ShellCommand> read = reader.read(start);
+    const bool is_lost = !read && reader.lost() > 0;
+    if (!is_lost || tries == kMostTries || !taken.insert(reader.lost()).second) return read;
+  }
 }
 
 }  // namespace shardwise
