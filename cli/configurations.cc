@@ -22,9 +22,12 @@ constexpr char kGuard = '\x01';
 
 void guard_command(std::vector<std::string>& words) {
   if (words.size() < 2 || (words[1] != "import" && words[1] != "check")) return;
-  auto each = std::ranges::find(words, "--");
-  if (each == words.end()) return;
-  for (++each; each != words.end(); ++each) each->insert(0, 1, kGuard);
+  const auto dashes = std::ranges::find(words, "--");
+  if (dashes == words.end()) return;
+  std::vector<std::string> command(dashes + 1, words.end());
+  for (std::string& each : command) each.insert(0, 1, kGuard);
+  words.erase(dashes, words.end());
+  words.insert(words.begin() + 2, command.begin(), command.end());
 }
 
 std::string unguarded(const std::string& word) {
@@ -33,7 +36,7 @@ std::string unguarded(const std::string& word) {
 
 void add_configuration_flags(CLI::App& verb, ConfigurationFlags& flags) {
   verb.add_option("configuration", flags.words,
-                  "Files: arguments, a launch script, DeepSpeed's JSON, accelerate's YAML; or, "
+                  "Files: arguments, a launch script, DeepSpeed's JSON, accelerate's YAML; and, "
                   "behind --, the words of a command: a launcher's, or bash FILE ARGUMENTS")
       ->required()
       ->type_name("FILE|WORD");
@@ -69,14 +72,17 @@ std::string notes_text(const Configuration& configuration) {
 
 Result<Configuration> read_configurations(const ConfigurationFlags& flags) {
   std::vector<JobFile> files;
-  if (!flags.words.empty() && flags.words.front().starts_with(kGuard)) {
-    std::vector<std::string> command;
-    for (const std::string& word : flags.words) command.push_back(unguarded(word));
-    std::optional<JobFile> script = script_of_command(command);
-    if (!script) return configuration_of_words(command);
+  std::vector<std::string> command;
+  for (const std::string& word : flags.words) {
+    if (word.starts_with(kGuard)) {
+      command.push_back(unguarded(word));
+    } else {
+      files.push_back({word, "", {}});
+    }
+  }
+  if (std::optional<JobFile> script = script_of_command(command)) {
     files.push_back(*std::move(script));
-  } else {
-    for (const std::string& file : flags.words) files.push_back({file, "", {}});
+    command.clear();
   }
   Diagnostics problems;
   std::erase_if(files, [&](JobFile& each) {
@@ -88,8 +94,8 @@ Result<Configuration> read_configurations(const ConfigurationFlags& flags) {
     }
     return !text.ok();
   });
-  if (files.empty()) return problems;
-  Result<Configuration> read = read_job(files);
+  if (files.empty() && command.empty()) return problems;
+  Result<Configuration> read = read_job(files, command);
   if (problems.empty()) return read;
   if (!read) problems.insert(problems.end(), read.problems().begin(), read.problems().end());
   return problems;

@@ -20,7 +20,8 @@ struct ConfigurationFlags {
   std::string installed;           // version of it where the job runs; empty: not stated
 };
 /// Guards the words behind the "--" of import and check from CLI11, which splits "[1,2]", drops
-/// "[]" and refuses "". read_configurations() removes the guard.
+/// "[]" and refuses "", and puts them before files and flags, where no flag takes them for its
+/// value. read_configurations() removes the guard.
 void guard_command(std::vector<std::string>& words);
 std::string unguarded(const std::string& word);
 
@@ -36,7 +37,7 @@ std::string notes_text(const Configuration& configuration);
 /// As refuse(), behind the notes: what is not read may be why.
 ExitCode refuse_configuration(const Configuration& configuration, const Diagnostics& problems);
 
-/// The configuration that files, or the words of one command, have together.
+/// The configuration that files and the words of one command have together.
 Result<Configuration> read_configurations(const ConfigurationFlags& flags);
 
 }  // namespace shardwise::cli

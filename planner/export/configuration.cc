@@ -232,7 +232,8 @@ Result<Configuration> read_configuration(std::string_view text, const std::strin
   return configuration_of_command(*command, file, given);
 }
 
-Result<Configuration> configuration_of_words(const std::vector<std::string>& words) {
+Result<Configuration> configuration_of_words(const std::vector<std::string>& words,
+                                             const GivenFiles& given) {
   for (const std::string& word : words) {
     if (control_character(word) == word.size() && first_not_utf8(word) == word.size()) continue;
     return Diagnostic{
@@ -247,7 +248,7 @@ Result<Configuration> configuration_of_words(const std::vector<std::string>& wor
     command.environment.push_back({words[first], 0, 0});
   }
   for (; first < words.size(); ++first) command.words.push_back({words[first], 0, 0});
-  Result<Configuration> job = configuration_of_command(command, "command line", {});
+  Result<Configuration> job = configuration_of_command(command, "command line", given);
   if (!job) return job;
   Diagnostics problems = take_accelerate_for_launcher(*job);
   if (!problems.empty()) return problems;

@@ -53,7 +53,9 @@ Result<Configuration> read_configuration(std::string_view text, const std::strin
                                          const ShellStart& start = {});
 
 /// The words of a command line: launcher, program, arguments.
-Result<Configuration> configuration_of_words(const std::vector<std::string>& words);
+/// \param given  files of the job
+Result<Configuration> configuration_of_words(const std::vector<std::string>& words,
+                                             const GivenFiles& given = {});
 
 /// Several files of one job: the later says what the earlier does not. Fails where two files state
 /// different values for one setting.

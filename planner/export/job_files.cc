@@ -13,7 +13,8 @@
 
 namespace shardwise {
 
-Result<Configuration> read_job(const std::vector<JobFile>& files) {
+Result<Configuration> read_job(const std::vector<JobFile>& files,
+                               const std::vector<std::string>& command) {
   Diagnostics problems;
   GivenFiles given;
   std::vector<const JobFile*> others;
@@ -34,18 +35,21 @@ Result<Configuration> read_job(const std::vector<JobFile>& files) {
       given.hosts = *std::move(hosts);
     }
   }
-  if (problems.empty() && others.empty() && given.hosts) {
+  if (problems.empty() && others.empty() && command.empty() && given.hosts) {
     problems.push_back({given.hosts->file, 1, 0, "", "is a hostfile, no configuration",
                         "give the command that reads it too"});
   }
   std::vector<Configuration> all;
-  for (const JobFile* each : others) {
-    Result<Configuration> read = read_configuration(each->text, each->name, given, each->start);
+  const auto take = [&](Result<Configuration> read) {
     if (read) {
       all.push_back(*std::move(read));
     } else {
       problems.insert(problems.end(), read.problems().begin(), read.problems().end());
     }
+  };
+  if (!command.empty()) take(configuration_of_words(command, given));
+  for (const JobFile* each : others) {
+    take(read_configuration(each->text, each->name, given, each->start));
   }
   if (!problems.empty()) return problems;
   Result<Configuration> job = joined(std::move(all));

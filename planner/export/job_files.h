@@ -17,9 +17,11 @@ struct JobFile {
 };
 
 /// The configuration that the files of one job have together, in whatever order: scripts, JSON,
-/// YAML, lists of arguments, and the hostfile of DeepSpeed's launcher.
+/// YAML, lists of arguments, and the hostfile of DeepSpeed's launcher; and the words of a command
+/// that starts it, where there are any.
 /// \returns the configuration, or every problem of every file
-Result<Configuration> read_job(const std::vector<JobFile>& files);
+Result<Configuration> read_job(const std::vector<JobFile>& files,
+                               const std::vector<std::string>& command = {});
 
 /// The script that a command starts: [NAME=VALUE …] [bash|sh|sbatch OPTIONS] FILE ARGUMENTS.
 /// \returns its name and what it is started with, without its text; nothing where the command
