@@ -11,8 +11,12 @@
 #include <vector>
 
 #include "cli/configurations.h"
+#include "cli/fit_text.h"
+#include "cli/job_flags.h"
+#include "cli/report_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "planner/command/command_line.h"
 #include "planner/command/number_flags.h"
 #include "planner/export/check_configuration.h"
 #include "planner/export/configuration.h"
@@ -30,18 +34,39 @@ namespace {
 
 struct CheckFlags {
   ConfigurationFlags from;
-  std::string cluster;
-  std::string model;
+  AskedImport asked;  // what --predict asks beside the configuration
   std::int64_t gpus = 0;
   bool predict = false;
   bool json = false;
 };
 
-/// What rules found, and which could not be asked.
+/// What is predicted, and what for want of a setting or a flag it rests on.
+struct Predicted {
+  Predictions of;
+  std::vector<Assumption> assumptions;
+};
+
+/// What rules found, which could not be asked, and what is predicted.
 struct Checked {
   std::vector<Finding> findings;
   std::vector<UnaskedRule> unasked;
+  std::optional<Predicted> predicted;
 };
+
+void write_predicted(JsonWriter& json, const Predicted& predicted) {
+  const StepReport& report = predicted.of.fit.report;
+  json.begin_object("predicted");
+  json.member("model", report.model);
+  json.member("cluster", report.cluster);
+  json.member("gpus", report.layout.world());
+  write_fit(json, predicted.of.fit);
+  json.begin_array("assumptions");
+  for (const Assumption& each : predicted.assumptions) {
+    json.element(std::string_view(each.text));
+  }
+  json.end_array();
+  json.end_object();
+}
 
 std::string findings_json(const Framework& framework, const Checked& checked,
                           const Diagnostics& notes) {
@@ -74,6 +99,7 @@ std::string findings_json(const Framework& framework, const Checked& checked,
     json.end_object();
   }
   json.end_array();
+  if (checked.predicted) write_predicted(json, *checked.predicted);
   json.begin_array("notes");
   for (const Diagnostic& each : notes) {
     json.begin_object();
@@ -127,7 +153,7 @@ std::string unasked_text(const Framework& framework, const std::vector<UnaskedRu
   return wrap(text, kTextWidth, 2) + "\n";
 }
 
-void print(const Framework& framework, const Checked& checked, bool predicted) {
+void print(const Framework& framework, const Checked& checked) {
   for (const Finding& each : checked.findings) {
     fmt::print("{}\n    {} ({})\n", to_string(each.what), kind_words(each.kind, framework),
                each.source);
@@ -135,33 +161,59 @@ void print(const Framework& framework, const Checked& checked, bool predicted) {
   if (checked.findings.empty()) {
     fmt::print("nothing found against {} rules of {} ({}){}\n",
                framework.rules.size() - checked.unasked.size(), framework.label, framework.code,
-               predicted
+               checked.predicted
                    ? fmt::format(", and no change of the plan brings {:.0f} %", kWorthSaying * 100)
                    : "");
   }
   fmt::print("{}", unasked_text(framework, checked.unasked));
 }
 
+/// Whether it fits, where no finding says that it does not, and what that rests on.
+std::string predicted_text(const Predicted& predicted) {
+  const PlanFit& fit = predicted.of.fit;
+  const StepReport& report = fit.report;
+  std::string text = assumed_text(predicted.assumptions, wants_colour());
+  if (report.verdict.fit == Fit::does_not_fit) return text;
+  const std::string line = fmt::format("predicted for {} on {} GPUs of {}: {}", report.model,
+                                       report.layout.world(), report.cluster, fit.line());
+  return text + wrap(line, kTextWidth, 2) + "\n";
+}
+
 /// What one change of the configuration would bring.
-Result<std::vector<Finding>> predictions(const CheckFlags& flags, const Framework& framework,
-                                         const Configuration& configuration) {
-  AskedImport asked;
-  asked.job.model = flags.model;
-  asked.job.cluster = flags.cluster;
+Result<Predicted> predictions(const CheckFlags& flags, const Framework& framework,
+                              const Configuration& configuration) {
+  AskedImport asked = flags.asked;
   if (flags.gpus > 0) asked.job.gpus = std::to_string(flags.gpus);
   const Result<Import> made = import_plan(framework, configuration, asked);
   if (!made) return made.problems();
   const Result<Settings> settings = settings_of(framework, configuration);
   if (!settings) return settings.problems();
-  std::vector<Finding> found = check_predictions(made->plan, framework, *settings);
-  for (Finding& each : found) {
+  Predictions of = check_predictions(made->plan, framework, *settings);
+  for (Finding& each : of.findings) {
     if (each.what.file.empty()) each.what.file = configuration.file;
   }
-  return found;
+  return Predicted{std::move(of), made->assumptions};
+}
+
+/// Flags that --predict alone reads, without it.
+Diagnostics idle_flags(const CheckFlags& flags) {
+  Diagnostics problems;
+  std::vector<std::string> given = given_flags(flags.asked.job);
+  std::ranges::move(given_flags(flags.asked.layout), std::back_inserter(given));
+  for (const std::string& flag : given) {
+    if (flag == kClusterFlag || flag == "--model") continue;
+    problems.push_back(
+        {"command line", 0, 0, flag, "says nothing to the rules", "add --predict, which reads it"});
+  }
+  return problems;
 }
 
 ExitCode run_check(const CheckFlags& flags) {
-  if (flags.predict && flags.cluster.empty()) {
+  if (!flags.predict) {
+    const Diagnostics idle = idle_flags(flags);
+    if (!idle.empty()) return refuse(idle);
+  }
+  if (flags.predict && flags.asked.job.cluster.empty()) {
     return refuse({{"command line", 0, 0, "--predict", "needs a cluster to predict for",
                     "add --cluster, a name of shardwise list clusters"}});
   }
@@ -172,8 +224,8 @@ ExitCode run_check(const CheckFlags& flags) {
   const Result<std::string> version = version_paragraph(flags.from, *framework);
   if (!version) return refuse(version.problems());
   std::optional<ClusterSpec> cluster;
-  if (!flags.cluster.empty()) {
-    Result<ClusterSpec> read = find_cluster(flags.cluster);
+  if (!flags.asked.job.cluster.empty()) {
+    Result<ClusterSpec> read = find_cluster(flags.asked.job.cluster);
     if (!read) return refuse(read.problems());
     cluster = *std::move(read);
   }
@@ -183,20 +235,22 @@ ExitCode run_check(const CheckFlags& flags) {
   Result<std::vector<UnaskedRule>> unasked =
       unasked_rules(*framework, *configuration, flags.gpus, cluster);
   if (!unasked) return refuse_configuration(*configuration, unasked.problems());
-  std::optional<Result<std::vector<Finding>>> more;
+  std::optional<Result<Predicted>> more;
   if (flags.predict) more = predictions(flags, *framework, *configuration);
   const bool predicted = more && *more;
-  if (predicted) findings->insert(findings->end(), (*more)->begin(), (*more)->end());
+  if (predicted) std::ranges::copy((*more)->of.findings, std::back_inserter(*findings));
   // What the rules found is said even where the configuration makes no plan to predict from.
   if (more && !predicted && findings->empty()) {
     return refuse_configuration(*configuration, more->problems());
   }
-  const Checked checked{*std::move(findings), *std::move(unasked)};
+  Checked checked{*std::move(findings), *std::move(unasked), std::nullopt};
+  if (predicted) checked.predicted = **std::move(more);
   if (flags.json) {
     fmt::print("{}", findings_json(*framework, checked, configuration->notes));
   } else {
-    print(*framework, checked, predicted);
-    fmt::print("{}{}", notes_text(*configuration), *version);
+    print(*framework, checked);
+    fmt::print("{}{}{}", checked.predicted ? predicted_text(*checked.predicted) : "",
+               notes_text(*configuration), *version);
   }
   if (more && !predicted) return refuse_configuration(*configuration, more->problems());
   const bool refused = std::ranges::any_of(
@@ -212,23 +266,32 @@ void add_check(CLI::App& app, Run& run) {
       "check", "Say what in a framework's configuration is refused, or taken and wrong");
   auto flags = std::make_shared<CheckFlags>();
   add_configuration_flags(*verb, flags->from);
-  verb->add_option("--cluster", flags->cluster,
+  verb->add_option("--cluster", flags->asked.job.cluster,
                    "Catalogue name, or a cluster file: for rules that ask for its GPU")
       ->type_name("NAME|FILE");
   add_integer(*verb, "--gpus", flags->gpus, 1, kMostGpus,
               "Ranks of the job [those that the launcher starts]");
-  verb->add_option("--model", flags->model,
+  verb->add_option("--model", flags->asked.job.model,
                    "Of --predict, where the configuration does not say the model")
       ->type_name("NAME|FILE");
+  add_job_fields(*verb, flags->asked.job, "the framework's");
+  add_layout_flags(*verb, flags->asked.layout);
   verb->add_flag(
       "--predict", flags->predict,
-      "Add what one change would save on --cluster, where it is 2 % or more of a step or of a "
-      "GPU's memory");
+      "Add whether it fits --cluster, and what one change would save there: 2 % or more of a step "
+      "or of a GPU's memory");
   verb->add_flag("--json", flags->json, "Print the findings as JSON");
+  show_first(*verb, {"--from", "--installed", "--cluster", "--gpus", "--model", "--predict",
+                     "--json", "--sequence-length", "--recompute", "--loss"});
   verb->footer(
+      "Flags of a job and of its layout state what the configuration leaves open,\n"
+      "which --predict alone reads.\n"
+      "\n"
       "Examples\n"
       "  shardwise check job/arguments.txt job/environment.sh --gpus 64\n"
       "  shardwise check job/arguments.txt --gpus 64 --cluster dgx-h100 --predict\n"
+      "  shardwise check ds_config.json --gpus 64 --cluster dgx-h100 --predict \\\n"
+      "      --model llama-3.1-8b --sequence-length 8192 --recompute full\n"
       "  shardwise check --cluster dgx-h100 -- torchrun --nproc-per-node 8 \\\n"
       "      pretrain_gpt.py --use-megatron-fsdp --use-distributed-optimizer \\\n"
       "      --ckpt-format fsdp_dtensor\n"

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/fit_text.h"
 #include "cli/output_flags.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -17,6 +19,7 @@
 #include "planner/export/export_plan.h"
 #include "planner/export/framework_reader.h"
 #include "planner/export/kept_of.h"
+#include "planner/export/plan_fit.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/untied_page.h"
 #include "planner/legality/legality.h"
@@ -74,6 +77,15 @@ Diagnostics of_file(Diagnostics problems, const std::string& plan) {
   return problems;
 }
 
+/// Problems of a framework that cannot run the plan, with those that can.
+Diagnostics with_others(Diagnostics problems, const Plan& plan) {
+  const std::vector<std::string> others = frameworks_for(plan);
+  if (!others.empty() && !problems.empty()) {
+    problems.back().hint += fmt::format(", or export --to {}", fmt::join(others, " or "));
+  }
+  return problems;
+}
+
 Diagnostic wrong_folder(const std::string& message, const std::string& hint) {
   return {"command line", 0, 0, "--output", message, hint};
 }
@@ -120,8 +132,8 @@ void remove_stale(const std::string& folder, const std::vector<ExportedFile>& fi
   }
 }
 
-std::string export_json(const Export& made, const Framework& framework, const std::string& folder,
-                        const std::vector<ExportedFile>& files) {
+std::string export_json(const Export& made, const PlanFit& fit, const Framework& framework,
+                        const std::string& folder, const std::vector<ExportedFile>& files) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.export/1");
@@ -130,6 +142,7 @@ std::string export_json(const Export& made, const Framework& framework, const st
   json.begin_array("files");
   for (const ExportedFile& each : files) json.element(std::string_view(each.name));
   json.end_array();
+  write_fit(json, fit);
   json.begin_array("substitutions");
   for (const Substitution& each : made.substitutions) {
     json.begin_object();
@@ -137,6 +150,11 @@ std::string export_json(const Export& made, const Framework& framework, const st
     json.member("from", each.from);
     json.member("to", each.to);
     json.member("because", each.because);
+    if (!each.script.empty()) {
+      json.begin_array("script");
+      for (const std::string& line : each.script) json.element(std::string_view(line));
+      json.end_array();
+    }
     if (each.priced) {
       json.member("memory_change_bytes", each.memory_change.value());
       json.member("step_time_change_s", each.time_change.value());
@@ -172,14 +190,16 @@ ExitCode run_export(const ExportFlags& flags) {
   const Result<std::vector<std::string>> former = former_files(folder);
   if (!former) return refuse(former.problems());
   const Result<Export> made = export_plan(*plan, *framework);
-  if (!made) return refuse(of_file(made.problems(), flags.plan));
+  if (!made) return refuse(of_file(with_others(made.problems(), *plan), flags.plan));
+  const PlanFit fit = plan_fit(made->plan, *framework);
   std::string config;
   if (framework->form == ConfigurationForm::script) {
     Result<std::string> read = model_config(*plan, flags.model);
     if (!read) return refuse(read.problems());
     config = *std::move(read);
   }
-  const Result<std::vector<ExportedFile>> files = export_folder(*made, *framework, config);
+  const Result<std::vector<ExportedFile>> files =
+      export_folder(*made, *framework, config, fit.fits() ? "" : fit.line());
   if (!files) return refuse(of_file(files.problems(), flags.plan));
   const Diagnostics foreign = foreign_files(folder, *files, *former);
   if (!foreign.empty()) return refuse(foreign);
@@ -196,11 +216,14 @@ ExitCode run_export(const ExportFlags& flags) {
   remove_stale(folder, *files, *former);
 
   if (flags.json) {
-    fmt::print("{}", export_json(*made, *framework, folder, *files));
+    fmt::print("{}", export_json(*made, fit, *framework, folder, *files));
     return ExitCode::done;
   }
+  if (!fit.fits()) fmt::print("{}", fit_text(fit, wants_colour()));
   for (const std::string& note : export_notes(*made, *framework)) {
-    fmt::print("{}\n", wrap(shown(note, kLongestNote), kTextWidth, 2));
+    const std::size_t first = std::min(note.find('\n'), note.size());
+    fmt::print("{}{}\n", wrap(shown(note.substr(0, first), kLongestNote), kTextWidth, 2),
+               note.substr(first));
   }
   std::string names;
   for (const ExportedFile& each : *files) names += (names.empty() ? "" : ", ") + each.name;
@@ -234,7 +257,8 @@ void add_export(CLI::App& app, Run& run) {
       "  shardwise export plan.json --to megatron-lm -o job\n"
       "\n"
       "Exit codes\n"
-      "  0 done   2 bad input, or a plan that the framework cannot run\n"
+      "  0 done, also where the plan does not fit, which is printed first\n"
+      "  2 bad input, or a plan that the framework cannot run\n"
       "  3 environment failure");
   verb->callback([&run, flags] { run = [flags] { return run_export(*flags); }; });
 }

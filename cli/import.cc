@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/configurations.h"
+#include "cli/fit_text.h"
 #include "cli/job_flags.h"
 #include "cli/output_flags.h"
 #include "cli/report_text.h"
@@ -15,6 +16,7 @@
 #include "cli/verbs.h"
 #include "planner/command/command_line.h"
 #include "planner/export/import_plan.h"
+#include "planner/export/plan_fit.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/text/table.h"
@@ -59,6 +61,7 @@ ExitCode import_configuration(const ImportFlags& flags) {
                                       made->plan.layout.world(), made->plan.cluster.name,
                                       made->plan.engine.name, framework->label, framework->code),
                           kTextWidth, 2));
+  fmt::print("{}", fit_text(plan_fit(made->plan, *framework), wants_colour()));
   fmt::print("{}{}", notes_text(*configuration), *version);
   return ExitCode::done;
 }

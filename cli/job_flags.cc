@@ -68,9 +68,12 @@ void add_job_flags(CLI::App& verb, AskedJob& asked, JobScope scope) {
         ->type_name("N")
         ->group(kJobGroup);
   }
-  verb.add_option(
-          "--engine", asked.engine,
-          fmt::format("{} [{}]", fmt::join(engine_names(), ", "), one_gpu ? "fsdp2" : kUsualEngine))
+  add_job_fields(verb, asked, one_gpu ? "fsdp2" : kUsualEngine);
+}
+
+void add_job_fields(CLI::App& verb, AskedJob& asked, const char* usual_engine) {
+  verb.add_option("--engine", asked.engine,
+                  fmt::format("{} [{}]", fmt::join(engine_names(), ", "), usual_engine))
       ->type_name("NAME")
       ->group(kJobGroup);
   add_fields(verb, kJobTexts, asked.texts);

@@ -187,6 +187,7 @@ void find_unknown(const Framework& framework, const Settings& settings,
   for (const SettingSpec& spec : framework.settings) keys.push_back(spec.name);
   std::ranges::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  std::vector<std::string> sections;  // unknown ones, which are said once with whatever is in them
   for (const GivenSetting* each : settings.unknown) {
     const bool is_key = each->path.starts_with('/');  // of a file, and no word of a command
     if (framework.takes_words() && !is_key && each->name.front() != '-') continue;
@@ -204,6 +205,10 @@ void find_unknown(const Framework& framework, const Settings& settings,
         closed || (is_key && framework.form == ConfigurationForm::overrides) ||
         (top && std::ranges::find(framework.sections, "") != framework.sections.end());
     if (!refused && !(top && framework.takes_unknown) && !all_known) continue;
+    if (is_key && name == section) {
+      if (std::ranges::find(sections, section) != sections.end()) continue;
+      sections.push_back(section);
+    }
     Finding finding;
     finding.rule = "unknown_key";
     finding.kind = refused ? CheckRule::Kind::refused : CheckRule::Kind::silent;

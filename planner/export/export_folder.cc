@@ -162,7 +162,7 @@ std::string still_needed(const Export& made, const Framework& framework) {
   }
   if (framework.form == ConfigurationForm::overrides) {
     return "data, tokenizer, learning rate and steps are the recipe's: put overrides such as "
-           "--training.steps and --optimizer.lr behind run.sh";
+           "--training.steps and --optimizer.param-groups.0.optimizer-kwargs.lr behind run.sh";
   }
   if (framework.form != ConfigurationForm::arguments) {
     return "TRAIN names your training script: put its own flags (data, learning rate, steps, "
@@ -185,15 +185,16 @@ std::string still_needed(const Export& made, const Framework& framework) {
 std::vector<std::string> export_notes(const Export& made, const Framework& framework) {
   std::vector<std::string> notes;
   for (const Substitution& each : made.substitutions) {
-    const std::string effect =
-        each.ignored  ? fmt::format("not priced: {} is priced with gradients of one type",
-                                    made.plan.engine.label)
-        : each.priced ? fmt::format("{}, {}", memory_words(each.memory_change),
-                                    time_words(each.time_change, made.planned_step))
-                      : "priced with those that follow";
+    const std::string effect = each.priced
+                                   ? fmt::format("{}, {}", memory_words(each.memory_change),
+                                                 time_words(each.time_change, made.planned_step))
+                                   : "priced with those that follow";
     notes.push_back(fmt::format("{} {} instead of {}: {}; {}", each.field,
                                 each.to.empty() ? "none" : each.to,
                                 each.from.empty() ? "none" : each.from, each.because, effect));
+    for (const std::string& line : each.script) {
+      notes.back() += line.empty() ? "\n" : "\n    " + line;
+    }
   }
   if (made.substitutions.size() > 1) {
     notes.push_back(fmt::format("all of these together: {}, {}", memory_words(made.memory_change),
@@ -201,6 +202,8 @@ std::vector<std::string> export_notes(const Export& made, const Framework& frame
   }
   const Values facts = facts_of(made.plan);
   for (const ScriptField& each : framework.by_script) {
+    const auto said = std::ranges::find(made.substitutions, each.field, &Substitution::field);
+    if (said != made.substitutions.end()) continue;
     notes.push_back(fmt::format("your script decides {}, here {}: {}", each.field,
                                 facts.at(each.field), each.says));
   }
@@ -245,14 +248,15 @@ std::vector<std::string> files_of_former(std::string_view run_script) {
 }
 
 Result<std::vector<ExportedFile>> export_folder(const Export& made, const Framework& framework,
-                                                const std::string& model_config) {
+                                                const std::string& model_config,
+                                                const std::string& first_note) {
   const Diagnostics wrong = check_kept(framework, made.plan);
   if (!wrong.empty()) return wrong;
   std::vector<ExportedFile> files;
   files.push_back({framework.file,
                    configuration_text(framework, made.settings, kept_for(framework, made.plan))});
   files.push_back({"environment.sh", environment_text(made.settings)});
-  std::string notes;
+  std::string notes = first_note.empty() ? "" : first_note + "\n";
   for (const std::string& note : export_notes(made, framework)) notes += note + "\n";
   if (!notes.empty()) files.push_back({"notes.txt", notes});
   for (const std::string& name : framework.scripts()) {

@@ -21,7 +21,8 @@ struct ExportedFile {
 };
 
 /// What an export says to its reader, a sentence each: every substitution with its predicted
-/// effect, and what the framework leaves to the training script.
+/// effect, and what the framework leaves to the training script. Lines for that script stand
+/// indented behind the sentence.
 std::vector<std::string> export_notes(const Export& made, const Framework& framework);
 
 /// The names in the third line of our run.sh, as far as an export has files of such names; empty of
@@ -32,7 +33,9 @@ std::vector<std::string> files_of_former(std::string_view run_script);
 /// notes where there are any, and for a framework without a program of its own a training script
 /// and the model's configuration. Fails where the plan keeps what the framework cannot be told.
 /// \param model_config  text of the model's config.json; "" where no script needs one
+/// \param first_note    stands before the others; "" for none
 Result<std::vector<ExportedFile>> export_folder(const Export& made, const Framework& framework,
-                                                const std::string& model_config);
+                                                const std::string& model_config,
+                                                const std::string& first_note = "");
 
 }  // namespace shardwise

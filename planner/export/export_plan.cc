@@ -7,8 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "planner/export/framework_reader.h"
 #include "planner/export/plan_comparison.h"
 #include "planner/export/plan_facts.h"
+#include "planner/export/recipe.h"
 #include "planner/export/setting_values.h"
 
 namespace shardwise {
@@ -46,19 +48,13 @@ std::vector<Substitution> substitute(const Framework& framework, Values& facts) 
     const bool within = std::ranges::any_of(
         limit.values, [&](const std::string& each) { return meant(each, facts) == value; });
     if (within) continue;
-    Substitution change{limit.field,   value,    meant(limit.values.front(), facts),
-                        limit.because, Bytes(0), Seconds(0)};
+    Substitution change{limit.field,   value,       meant(limit.values.front(), facts),
+                        limit.because, Bytes(0),    Seconds(0),
+                        false,         limit.script};
     value = change.to;
     changes.push_back(std::move(change));
   }
   return changes;
-}
-
-/// Whether the engine's model does not read the field: one that copies gradients into its
-/// collective prices their sums in its own type, whatever the plan says.
-bool is_ignored(const std::string& field, const Plan& plan) {
-  return field == "fp32_gradients" && plan.job.precision != DType::fp32 &&
-         plan.engine.gradient_buffer == GradientBuffer::copy_in;
 }
 
 /// The plan after each change that leaves it legal; the last is what is exported.
@@ -66,7 +62,7 @@ Result<Plan> price(const Plan& plan, const Values& facts, std::vector<Substituti
   Result<Plan> whole = plan_of(plan, facts);
   if (!whole) return whole;
   Values now = facts_of(plan);
-  Evaluation before = evaluation_of(plan);
+  Evaluation before = evaluation_of(with_stated_reductions(plan));
   for (std::size_t i = 0; i < changes.size(); ++i) {
     now[changes[i].field] = changes[i].to;
     const bool last = i + 1 == changes.size();
@@ -74,7 +70,6 @@ Result<Plan> price(const Plan& plan, const Values& facts, std::vector<Substituti
     if (!one) continue;  // legal with a later one: counted there
     const Evaluation after = evaluation_of(*one);
     changes[i].priced = true;
-    changes[i].ignored = is_ignored(changes[i].field, *one);
     changes[i].memory_change = after.point - before.point;
     changes[i].time_change = after.step_time - before.step_time;
     before = after;
@@ -105,9 +100,14 @@ void choose(const Framework& framework, const Values& facts, ToldSettings& setti
   }
 }
 
-void fill_settings(const Framework& framework, const Values& facts, ToldSettings& settings) {
+void fill_settings(const Framework& framework, const Values& facts, const KeptSettings& kept,
+                   ToldSettings& settings) {
   for (const SettingSpec& spec : framework.settings) {
     if (spec.field.empty() || spec.only_read || !holds(spec.when, facts)) continue;
+    if (const KeptSetting* recipe = kept_recipe(framework, spec, kept)) {
+      settings.values[spec.name] = recipe->words.front();
+      continue;
+    }
     const auto at = facts.find(spec.field);
     if (at == facts.end()) continue;
     const std::optional<std::string> value = theirs(spec, at->second);
@@ -133,17 +133,50 @@ std::optional<std::string> default_of(const Framework& framework, const SettingS
   return spec.by_default;
 }
 
+/// Those that are not left out, in the order of the framework's file. Of a recipe whose values are
+/// not known all are written.
+std::vector<WrittenSetting> written(const Framework& framework, const Values& told) {
+  std::vector<WrittenSetting> settings;
+  const bool defaults_are_known = knows_recipe(framework, told);
+  for (const SettingSpec& spec : framework.settings) {
+    const auto at = told.find(spec.name);
+    if (at == told.end()) continue;
+    if (defaults_are_known && !spec.always && default_of(framework, spec, told) == at->second)
+      continue;
+    settings.push_back({&spec, at->second});
+  }
+  return settings;
+}
+
 }  // namespace
 
-Result<Values> told_settings(const Framework& framework, const Values& facts) {
+Result<Values> told_settings(const Framework& framework, const Values& facts,
+                             const KeptSettings& kept) {
   ToldSettings settings;
   choose(framework, facts, settings);
-  fill_settings(framework, facts, settings);
+  fill_settings(framework, facts, kept, settings);
   if (!settings.problems.empty()) return settings.problems;
   for (auto& [name, value] : settings.values) {
     value = canonical(framework.find(name)->kind, value).value_or(value);
   }
   return std::move(settings.values);
+}
+
+std::optional<std::vector<WrittenSetting>> told_as_it_is(const Framework& framework,
+                                                         const Plan& plan) {
+  const auto& engines = framework.engines;
+  if (std::ranges::find(engines, plan.engine.name) == engines.end()) return std::nullopt;
+  Values facts = facts_of(plan);
+  if (!unknown_fields(framework, facts).empty()) return std::nullopt;
+  const bool refused = std::ranges::any_of(
+      framework.refusals, [&](const Refusal& each) { return holds(each.when, facts); });
+  if (refused) return std::nullopt;
+  for (const Substitution& each : substitute(framework, facts)) {
+    if (!each.because.empty()) return std::nullopt;
+  }
+  const Result<Values> told = told_settings(framework, facts, plan.kept);
+  if (!told) return std::nullopt;
+  return written(framework, *told);
 }
 
 Result<Export> export_plan(const Plan& plan, const Framework& framework) {
@@ -167,9 +200,9 @@ Result<Export> export_plan(const Plan& plan, const Framework& framework) {
   Result<Plan> run = price(plan, facts, changes);
   if (!run) return run.problems();
 
-  const Result<Values> told = told_settings(framework, facts_of(*run));
+  const Result<Values> told = told_settings(framework, facts_of(*run), plan.kept);
   if (!told) return told.problems();
-  const Evaluation planned = evaluation_of(plan);
+  const Evaluation planned = evaluation_of(with_stated_reductions(plan));
   const Evaluation exported = evaluation_of(*run);
   Export result{*std::move(run),
                 std::move(changes),
@@ -177,13 +210,17 @@ Result<Export> export_plan(const Plan& plan, const Framework& framework) {
                 planned.step_time,
                 exported.point - planned.point,
                 exported.step_time - planned.step_time};
-  for (const SettingSpec& spec : framework.settings) {
-    const auto at = told->find(spec.name);
-    if (at == told->end()) continue;
-    if (!spec.always && default_of(framework, spec, *told) == at->second) continue;
-    result.settings.push_back({&spec, at->second});
-  }
+  result.settings = written(framework, *told);
   return result;
+}
+
+std::vector<std::string> frameworks_for(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const std::string& name : framework_names()) {
+    const Result<Framework> framework = load_framework(name, "--to");
+    if (framework && export_plan(plan, *framework)) names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace shardwise

@@ -22,10 +22,10 @@ struct Substitution {
   std::string from;
   std::string to;
   std::string because;
-  Bytes memory_change;   // predicted, of the fullest GPU; with those before it already made
-  Seconds time_change;   // of the step
-  bool ignored = false;  // by the engine that prices it: nothing predicts the change
+  Bytes memory_change;  // predicted, of the fullest GPU; with those before it already made
+  Seconds time_change;  // of the step
   bool priced = false;  // if not, no plan is legal with it alone: a later one changes both for both
+  std::vector<std::string> script = {};  // lines of a training script that make it needless
 };
 
 /// A plan as a framework is told it.
@@ -39,12 +39,23 @@ struct Export {
 };
 
 /// The settings that say a plan of these facts, with their defaults. \pre the framework's limits
-/// hold \returns them, or every field that no setting says
-Result<Values> told_settings(const Framework& framework, const Values& facts);
+/// hold
+/// \param kept  of the plan: a recipe in it stands for the one that the table has for the model
+/// \returns them, or every field that no setting says
+Result<Values> told_settings(const Framework& framework, const Values& facts,
+                             const KeptSettings& kept = {});
+
+/// The settings by which a framework is told the plan as it is, without those that have their
+/// default; nothing where it takes a substitution. \pre framework outlives the result
+std::optional<std::vector<WrittenSetting>> told_as_it_is(const Framework& framework,
+                                                         const Plan& plan);
 
 /// Tells a framework a plan. Settings that have their default are left out, but where the file says
 /// otherwise. \pre framework outlives the result
 /// \returns it, or every reason why the framework cannot run such a plan
 Result<Export> export_plan(const Plan& plan, const Framework& framework);
+
+/// The frameworks that can run a plan, with substitutions where these are needed.
+std::vector<std::string> frameworks_for(const Plan& plan);
 
 }  // namespace shardwise

@@ -52,7 +52,8 @@ struct SettingSpec {
   /// kept. Nothing: of no model.
   std::optional<Conditions> numeric_when;
   bool always = false;     // written also where it is the default
-  bool only_read = false;  // another setting says the same and is written
+  bool only_read = false;     // another setting says the same and is written
+  bool only_written = false;  // of the plan's value; another setting says the field
   /// Of values that no plan has: what they are, and what to give for them.
   std::vector<std::pair<std::string, std::string>> instead;
   std::string fills;                // of a script's argument: the setting that it is "auto" of
@@ -96,6 +97,7 @@ struct Limit {
   std::string field;
   std::vector<std::string> values;  // "@dp" is the value of the field dp
   std::string because;              // empty: the plan's other values are the same thing
+  std::vector<std::string> script;  // lines of a training script by which it has the plan's value
 };
 
 /// What no setting and no substitute can say.

@@ -117,6 +117,7 @@ SettingSpec setting_of(ObjectReader& reader) {
   if (reader.has("numeric")) spec.numeric_when = conditions_under(reader, "numeric");
   spec.always = reader.boolean_or("always", false);
   spec.only_read = reader.boolean_or("only_read", spec.place == SettingPlace::script);
+  spec.only_written = reader.boolean_or("only_written", false);
   spec.instead = pairs_under(reader, "instead");
   spec.fills = reader.string_or("fills", "");
   spec.unpriced = reader.string_or("unpriced", "");

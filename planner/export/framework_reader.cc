@@ -39,7 +39,7 @@ std::vector<T> list_of(ObjectReader& reader, std::string_view key, Read read) {
 
 Limit limit_of(ObjectReader& reader) {
   return {conditions_under(reader, "when"), reader.string("field"), texts_under(reader, "values"),
-          reader.string_or("because", "")};
+          reader.string_or("because", ""), texts_under(reader, "script")};
 }
 
 /// Adds the lists of `file` that several frameworks share, by name.

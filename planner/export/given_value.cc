@@ -125,6 +125,14 @@ std::optional<std::string> value_of(const Framework& framework, const SettingSpe
   const bool takes_none = framework.form != ConfigurationForm::arguments && !spec.by_default;
   if (text == "None" && takes_none) return std::nullopt;
   const std::optional<std::string> value = spelled(spec, given, text);
+  const bool is_variable = text.find('$') != std::string::npos && !given.value;
+  if (!value && is_variable) {
+    problems.push_back(
+        {given.file, given.line, given.column, given.path,
+         fmt::format("nobody knows {}, which should be {}", shown(text), noun_of(spec.kind)),
+         fmt::format("state it behind --, as in -- NAME=1 bash {}", shown(given.file))});
+    return std::nullopt;
+  }
   if (!value || (given.words.empty() && !given.list)) {
     problems.push_back({given.file, given.line, given.column, given.path,
                         text.empty() ? "has no value"

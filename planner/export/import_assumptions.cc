@@ -9,6 +9,7 @@
 
 #include "planner/export/kept_of.h"
 #include "planner/export/plan_facts.h"
+#include "planner/export/recipe.h"
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
 #include "planner/question/plan_texts.h"
@@ -47,7 +48,9 @@ std::optional<Assumption> open_assumption(const Framework& framework, const Aske
   if (!sized && !says_gpus) flags.push_back(fmt::format("--gpus {}", plan.layout.world()));
   const Texts job = texts_of(plan.job);
   const Texts layout = texts_of(plan.layout);
+  const bool one = plan.job.microbatches(plan.layout.dp(), plan.layout.micro_batch_size) == 1;
   for (const std::string& field : open_fields(framework)) {
+    if (one && field == "reduce_every_microbatch") continue;
     if (is_stated(asked.job.texts, field) || is_stated(asked.layout.texts, field)) continue;
     // Modules say what is recomputed.
     if (field == "recompute" && is_stated(asked.job.texts, kModulesField)) continue;
@@ -117,6 +120,24 @@ std::optional<Assumption> file_assumption(const Framework& framework, const Sett
       settings.of_file);
 }
 
+/// A recipe whose values are not in the table.
+std::optional<Assumption> recipe_assumption(const Framework& framework, const Settings& settings,
+                                            const Plan& plan) {
+  if (!is_other_recipe(framework, settings.values)) return std::nullopt;
+  const auto recipe = settings.values.find(framework.recipes.recipe);
+  if (recipe == settings.values.end()) return std::nullopt;
+  const bool known = knows_recipe(framework, settings.values);
+  return Assumption{
+      "import.recipe",
+      fmt::format("{} is a recipe for {}, since --model says so{}", shown(recipe->second),
+                  plan.model.name,
+                  known ? ""
+                        : fmt::format("; what it sets itself is not known: what the command leaves "
+                                      "open has the defaults of {}",
+                                      framework.label)),
+      framework.source_of("recipe")};
+}
+
 /// A number that is not the model's, and that the plan keeps.
 std::optional<Assumption> numeric_assumption(const SettingSpec& spec, const std::string& value,
                                              const Plan& plan, const Values& facts) {
@@ -140,7 +161,8 @@ std::vector<Assumption> import_assumptions(const Framework& framework, const Set
   std::vector<Assumption> made = subject.assumptions;
   for (std::optional<Assumption> each :
        {open_assumption(framework, asked, subject, plan), auto_assumption(framework, settings),
-        script_assumption(framework, settings), file_assumption(framework, settings)}) {
+        script_assumption(framework, settings), file_assumption(framework, settings),
+        recipe_assumption(framework, settings, plan)}) {
     if (each) made.push_back(*std::move(each));
   }
   const Values facts = facts_of(plan);
@@ -153,6 +175,15 @@ std::vector<Assumption> import_assumptions(const Framework& framework, const Set
     }
     const std::string words =
         spec.kind == SettingKind::on ? spec.name : fmt::format("{} {}", spec.name, shown(value));
+    const auto fact = facts.find(spec.field);
+    const auto& kept = plan.kept.settings;
+    if (spec.only_written && fact != facts.end() &&
+        std::ranges::find(kept, spec.name, &KeptSetting::name) != kept.end()) {
+      made.push_back({"import.only_written." + spec.name,
+                      fmt::format("{} is kept, and not priced: the plan's {} is {}", words,
+                                  spec.field, fact->second),
+                      spec.source});
+    }
     const bool is_given = settings.given.contains(spec.name) && value != spec.by_default;
     if (!spec.unpriced.empty() && is_given) {
       made.push_back({"import.unpriced." + spec.name,

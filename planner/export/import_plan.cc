@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "planner/export/check_configuration.h"
+#include "planner/export/check_recipe.h"
 #include "planner/export/import_assumptions.h"
 #include "planner/export/kept_of.h"
 #include "planner/export/plan_facts.h"
+#include "planner/export/recipe.h"
 #include "planner/export/setting_values.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/flags.h"
@@ -78,18 +80,37 @@ std::optional<std::string> named_model(const Framework& framework, const Setting
   return named;
 }
 
-/// The models of the catalogue that have the stated sizes. Of several with one architecture it is
-/// the first.
+/// What a model costs: its facts without numbers that change neither memory nor time.
+Values sizes_of(const ModelSpec& model) {
+  Values facts = model_facts(model);
+  for (const char* number : {"norm_epsilon", "rope_theta", "rope_scaling", "rope_factor"}) {
+    facts.erase(std::string("model.") + number);
+  }
+  return facts;
+}
+
+/// Whether the framework is told how many experts there are, and has none where it is not.
+bool has_no_experts(const Framework& framework, const Settings& settings) {
+  return std::ranges::any_of(framework.settings, [&](const SettingSpec& spec) {
+    const auto at = settings.values.find(spec.name);
+    return spec.field == "model.num_experts" && at != settings.values.end() && at->second == "0";
+  });
+}
+
+/// The models of the catalogue that have the stated sizes. Of several that cost the same it is the
+/// first.
 std::vector<std::string> models_with(const Framework& framework, const Settings& settings,
                                      Numerics numerics) {
   std::vector<std::string> names;
-  Values architecture;
+  std::vector<Values> sizes;
+  const bool dense = has_no_experts(framework, settings);
   for (const std::string& name : catalogue_names("models")) {
     const Result<ModelSpec> model = load_model(name);
-    if (!model || !contradictions(framework, settings, *model, numerics).empty()) continue;
-    Values facts = model_facts(*model);
-    if (!names.empty() && facts == architecture) continue;
-    architecture = std::move(facts);
+    if (!model || (dense && model->num_experts > 0)) continue;
+    if (!contradictions(framework, settings, *model, numerics).empty()) continue;
+    Values own = sizes_of(*model);
+    if (std::ranges::find(sizes, own) != sizes.end()) continue;
+    sizes.push_back(std::move(own));
     names.push_back(name);
   }
   return names;
@@ -99,6 +120,22 @@ std::vector<std::string> models_with(const Framework& framework, const Settings&
 Result<std::string> model_of(const Framework& framework, const Settings& settings,
                              const std::string& file) {
   if (const auto named = named_model(framework, settings)) return *named;
+  if (is_other_recipe(framework, settings.values)) {
+    const auto given = settings.given.find(framework.recipes.recipe);
+    if (given != settings.given.end()) {
+      const GivenSetting& place = *given->second;
+      const std::optional<Finding> wrong = wrong_recipe(framework, settings);
+      return Diagnostic{place.file,
+                        place.line,
+                        place.column,
+                        place.path,
+                        wrong ? wrong->what.message
+                              : fmt::format("which model {} trains is not known",
+                                            shown(settings.values.at(framework.recipes.recipe))),
+                        wrong ? fmt::format("{}, or the model as --model", wrong->what.hint)
+                              : "--model NAME, or its config.json"};
+    }
+  }
   constexpr std::ptrdiff_t kFewest = 4;  // layers, width, heads and one more
   if (stated_sizes(framework, settings) < kFewest) {
     return Diagnostic{file,
@@ -170,6 +207,22 @@ bool needs_ranks(const Values& facts) {
   return each && !facts.contains("global_batch_size");
 }
 
+/// Takes facts away that a flag states otherwise, where the training script decides and no setting
+/// has the field: they are what most scripts do.
+void leave_to_flags(const Framework& framework, const AskedImport& asked, Values& facts) {
+  for (const ScriptField& each : framework.by_script) {
+    const bool is_set = std::ranges::any_of(
+        framework.settings, [&](const SettingSpec& spec) { return spec.field == each.field; });
+    const auto stated = [&](const Texts& texts) {
+      const auto at = texts.find(each.field);
+      return at != texts.end() && !at->second.empty();
+    };
+    if (!is_set && (stated(asked.layout.texts) || stated(asked.job.texts))) {
+      facts.erase(each.field);
+    }
+  }
+}
+
 /// The question that facts and flags ask together.
 Diagnostics fill_question(const Values& facts, const std::string& file, AskedImport& asked) {
   Diagnostics problems;
@@ -197,8 +250,11 @@ Diagnostics fill_question(const Values& facts, const std::string& file, AskedImp
 
 Diagnostic flag_contradiction(const std::string& field, const std::string& text,
                               const std::string& value, const std::string& file) {
-  return wrong_flag(flag_of(field), fmt::format("{}, but {} has {}", text, file, value),
-                    "leave the flag out, or change the file");
+  const bool is_command = file == "command line";
+  return wrong_flag(
+      flag_of(field),
+      fmt::format("{}, but {} has {}", text, is_command ? "the command behind --" : file, value),
+      fmt::format("leave the flag out, or change the {}", is_command ? "command" : "file"));
 }
 
 Result<Import> import_plan(const Framework& framework, const Configuration& configuration,
@@ -232,8 +288,9 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
       known.contains("gpus") ? parse_integer(known.at("gpus")) : std::nullopt;
   problems = contradictions_of(framework, configuration, *settings, ranks.value_or(0));
   if (!problems.empty()) return problems;
-  const Values facts = facts_of(framework, *settings, std::move(known), problems);
+  Values facts = facts_of(framework, *settings, std::move(known), problems);
   if (!problems.empty()) return problems;
+  leave_to_flags(framework, asked, facts);
   if (needs_ranks(facts)) {
     return Diagnostic{configuration.file,
                       0,
@@ -252,7 +309,8 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
   const Result<Layout> layout = read_layout(asked.layout, *subject, BatchWhenOpen::one_microbatch);
   if (!layout) return placed(layout.problems(), framework, *settings, configuration.file);
   Import made;
-  made.plan = {subject->model, subject->cluster, subject->job, subject->engine, *layout};
+  made.plan = with_stated_reductions(
+      {subject->model, subject->cluster, subject->job, subject->engine, *layout});
   Result<KeptSettings> kept = kept_of(framework, configuration, *settings, made.plan);
   if (!kept) return kept.problems();
   made.plan.kept = *std::move(kept);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/export/other_words.h"
+#include "planner/export/recipe.h"
 #include "planner/export/setting_values.h"
 #include "planner/spec/json/json_line.h"
 #include "planner/spec/text/utf8.h"
@@ -143,6 +144,7 @@ const SettingSpec* decided_setting(const Framework& framework, const std::string
 Result<KeptSettings> kept_of(const Framework& framework, const Configuration& configuration,
                              const Settings& settings, const Plan& plan) {
   const OtherWords other(framework, plan);
+  const bool other_recipe = is_other_recipe(framework, settings.values);
   KeptSettings kept{framework.name, {}};
   Keeper keeper(framework, settings, kept);
   // In the order in which they are given.
@@ -150,7 +152,10 @@ Result<KeptSettings> kept_of(const Framework& framework, const Configuration& co
   for (const GivenSetting* each : settings.unknown) unread[each] = true;
   for (const auto& [name, given] : settings.given) {
     const SettingSpec& spec = *framework.find(name);
-    if (!says_nothing(framework, spec) && !other.say_it(spec, settings.values.at(name))) continue;
+    const bool names_recipe = spec.field == "model" && other_recipe;
+    if (!names_recipe && !says_nothing(framework, spec) &&
+        !other.say_it(spec, settings.values.at(name)))
+      continue;
     unread[given] = false;
   }
   for (const auto& [given, is_unread] : unread) {
@@ -194,7 +199,8 @@ Diagnostics check_kept(const Framework& framework, const Plan& plan) {
                         framework.takes_words() ? "flag" : "key with a value", framework.label),
             "take it out");
     } else if (const SettingSpec* spec = decided_setting(framework, each.name);
-               spec != nullptr && !other.say_it(*spec, kept_value(*spec, each))) {
+               spec != nullptr && kept_recipe(framework, *spec, kept) == nullptr &&
+               !other.say_it(*spec, kept_value(*spec, each))) {
       wrong(fmt::format("{} is what the plan decides", without_dashes(spec->name)),
             "change the plan instead");
     }

@@ -12,6 +12,7 @@
 #include "planner/cost/software/usual_kernels.h"
 #include "planner/export/plan_comparison.h"
 #include "planner/spec/machine/dtype.h"
+#include "planner/spec/plan/gradient_reductions.h"
 #include "planner/spec/plan/mesh.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/text/format.h"
@@ -20,18 +21,51 @@
 namespace shardwise {
 namespace {
 
+void check_fit(const PlanFit& fit, PlanComparison& comparison) {
+  if (fit.report.verdict.fit != Fit::does_not_fit) return;
+  std::string says = fit.words;
+  says.front() = 'd';
+  comparison.add({"does_not_fit", {}, says, "cheapest change: " + fit.change});
+}
+
+constexpr std::int64_t kMostSequences = 1 << 12;  // of a micro-batch that is proposed
+
+/// Gradients reduced with each micro-batch, where the framework can wait for the last one, by a
+/// setting of its own or in stage 1, or can have fewer of them.
 void check_reductions(const Plan& plan, PlanComparison& comparison) {
   const Layout& layout = plan.layout;
   const std::int64_t passes = plan.job.microbatches(layout.dp(), layout.micro_batch_size);
-  if (layout.zero_stage < 2 || !layout.reduce_every_microbatch || passes < 2) return;
+  if (!reduces_each(layout) || passes < 2) return;
+  PlanComparison::About about = {"reduces_every_microbatch",
+                                 {"reduce_every_microbatch", "zero_stage"},
+                                 fmt::format("gradients are reduced {} times a step", passes),
+                                 "reduce with the last micro-batch"};
   Plan once = plan;
   once.layout.reduce_every_microbatch = false;
-  comparison.add_if_faster(once, {"reduces_every_microbatch",
-                                  {"reduce_every_microbatch", "zero_stage"},
-                                  fmt::format("gradients are reduced {} times a step", passes),
-                                  "reduce with the last micro-batch"});
+  if (comparison.add_if_faster(once, about)) return;
+  Plan whole = plan;
+  whole.layout.zero_stage = 1;
+  whole.layout.reshard_after_forward = 1;
+  if (layout.zero_stage == 3) {
+    about.says = fmt::format("gradients are reduced and weights gathered {} times a step", passes);
+  }
+  about.fix = "ZeRO-1, which does so once a step";
+  if (comparison.add_if_faster(whole, about)) return;
+  constexpr std::int64_t kMostTried = 64;
+  for (std::int64_t fewer = 1; fewer <= std::min(passes / 2, kMostTried); ++fewer) {
+    const std::int64_t larger = layout.micro_batch_size * (passes / fewer);
+    if (passes % fewer != 0 || larger > kMostSequences) continue;
+    Plan few = plan;
+    few.layout.micro_batch_size = static_cast<std::int32_t>(larger);
+    about.fix = fmt::format("{} of {} sequences",
+                            fewer == 1 ? "one micro-batch" : fmt::format("{} micro-batches", fewer),
+                            larger);
+    if (comparison.add_if_faster(few, about)) return;
+  }
 }
 
+/// Weights gathered over nodes, where groups of a node can have them: replicas of nodes, or a
+/// second shard of the weights within a node, which needs less memory.
 void check_replicas(const Plan& plan, PlanComparison& comparison) {
   const Layout& layout = plan.layout;
   const std::int64_t inner = std::int64_t{layout.tp} * layout.cp;
@@ -39,16 +73,22 @@ void check_replicas(const Plan& plan, PlanComparison& comparison) {
   if (layout.zero_stage < 3 || node < 2 || layout.dp_shard <= node || layout.dp_shard % node != 0) {
     return;
   }
+  PlanComparison::About about = {
+      "shards_across_nodes",
+      {"dp_shard", "dp_replicate", "reshard_after_forward", "zero_stage"},
+      fmt::format("weights are gathered over {} nodes",
+                  layout.dp_shard * inner / plan.cluster.gpus_per_node),
+      fmt::format("shard over the {} ranks of a node, replicate nodes", node)};
   Plan hybrid = plan;
   hybrid.layout.dp_shard = static_cast<std::int32_t>(node);
   hybrid.layout.dp_replicate =
       static_cast<std::int32_t>(layout.dp_replicate * (layout.dp_shard / node));
-  comparison.add_if_faster(
-      hybrid, {"shards_across_nodes",
-               {"dp_shard", "dp_replicate", "zero_stage"},
-               fmt::format("weights are gathered over {} nodes",
-                           layout.dp_shard * inner / plan.cluster.gpus_per_node),
-               fmt::format("shard over the {} ranks of a node, replicate nodes", node)});
+  if (comparison.add_if_faster(hybrid, about)) return;
+  if (layout.reshard_after_forward == node) return;
+  Plan second = plan;
+  second.layout.reshard_after_forward = static_cast<std::int32_t>(node);
+  about.fix = fmt::format("a second shard of the weights on the {} ranks of each node", node);
+  comparison.add_if_faster(second, about);
 }
 
 void check_recompute(const Plan& plan, PlanComparison& comparison) {
@@ -56,11 +96,12 @@ void check_recompute(const Plan& plan, PlanComparison& comparison) {
   Plan kept = plan;
   kept.layout.recompute = Recompute::none;
   kept.job.recompute_operations.clear();
-  comparison.add_if_faster(kept, {"recompute_for_nothing",
-                                  {"recompute", "recompute_kind"},
-                                  fmt::format("recompute {} frees memory that is not needed",
-                                              name_of(plan.layout.recompute)),
-                                  "recompute nothing"});
+  comparison.add_if_faster(
+      kept, {"recompute_for_nothing",
+             {"recompute", "recompute_kind"},
+             fmt::format("{} recompute frees memory that is not needed",
+                         plan.layout.recompute == Recompute::full ? "full" : "selective"),
+             "recompute nothing"});
 }
 
 void check_adamw(const Plan& plan, PlanComparison& comparison) {
@@ -148,9 +189,11 @@ void check_bucket(const Plan& plan, const std::string& name, BucketOf bucket_of,
 
 }  // namespace
 
-std::vector<Finding> check_predictions(const Plan& plan, const Framework& framework,
-                                       const Settings& settings) {
+Predictions check_predictions(const Plan& plan, const Framework& framework,
+                              const Settings& settings) {
   PlanComparison comparison(plan, framework, settings);
+  PlanFit fit = plan_fit(plan, framework);
+  check_fit(fit, comparison);
   check_reductions(plan, comparison);
   check_replicas(plan, comparison);
   check_recompute(plan, comparison);
@@ -167,7 +210,7 @@ std::vector<Finding> check_predictions(const Plan& plan, const Framework& framew
       check_bucket(plan, spec.name, *spec.bucket_of, *elements, comparison);
     }
   }
-  return comparison.take();
+  return {std::move(fit), comparison.take()};
 }
 
 }  // namespace shardwise

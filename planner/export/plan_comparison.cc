@@ -7,12 +7,25 @@
 #include <utility>
 
 #include "planner/export/export_plan.h"
+#include "planner/export/told_change.h"
 #include "planner/legality/legality.h"
 #include "planner/search/search.h"
 #include "planner/spec/text/format.h"
 
 namespace shardwise {
 namespace {
+
+/// Whether options of the choice have different values of the setting.
+bool is_chosen(const Choice& choice, const std::string& setting) {
+  const std::string* value = nullptr;
+  for (const Option& option : choice.options) {
+    const auto at = option.settings.find(setting);
+    if (at == option.settings.end()) continue;
+    if (value != nullptr && *value != at->second) return true;
+    value = &at->second;
+  }
+  return false;
+}
 
 /// The first setting that says one of the fields.
 const GivenSetting* place_of_fields(const std::vector<std::string>& fields,
@@ -22,6 +35,7 @@ const GivenSetting* place_of_fields(const std::vector<std::string>& fields,
     if (given == settings.given.end()) continue;
     if (std::ranges::find(fields, spec.field) != fields.end()) return given->second;
     for (const Choice& choice : framework.choices) {
+      if (!is_chosen(choice, spec.name)) continue;
       for (const Option& option : choice.options) {
         const bool says = std::ranges::any_of(option.plan, [&](const Clause& clause) {
           return std::ranges::find(fields, clause.name) != fields.end();
@@ -80,22 +94,28 @@ void PlanComparison::add_at(const std::string& setting, const About& about) {
 }
 
 bool PlanComparison::can_be_told(const Plan& changed) const {
-  const Result<Export> told = export_plan(changed, framework_);
-  return told && told->substitutions.empty();
+  return told_as_it_is(framework_, changed).has_value();
 }
 
-void PlanComparison::add_if_faster(const Plan& changed, const About& about) {
-  if (!check_plan(changed).empty() || !can_be_told(changed)) return;
+std::string PlanComparison::fix_of(const About& about, const Plan& changed) const {
+  const std::string settings = told_change(framework_, plan_, changed);
+  return settings.empty() ? about.fix : fmt::format("{} ({})", about.fix, settings);
+}
+
+bool PlanComparison::add_if_faster(const Plan& changed, const About& about) {
+  if (!check_plan(changed).empty() || !can_be_told(changed)) return false;
   const Evaluation other = evaluation_of(changed);
   const Bytes usable = usable_memory(plan_.cluster, plan_.job, Bytes(0));
-  if (fit_of(other, usable) != Fit::fits) return;
+  if (fit_of(other, usable) != Fit::fits) return false;
   const double saved = 1 - other.step_time / own_.step_time;
-  if (saved < kWorthSaying) return;
+  if (saved < kWorthSaying) return false;
   About found = about;
-  found.fix = fmt::format("{}: a step of {} instead of {} ({:.0f} % less), {}", about.fix,
-                          format_seconds(other.step_time), format_seconds(own_.step_time),
-                          saved * 100, memory_words(other.point - own_.point));
+  found.fix =
+      fmt::format("{}: a step of {} instead of {} ({:.0f} % less), {}", fix_of(about, changed),
+                  format_seconds(other.step_time), format_seconds(own_.step_time), saved * 100,
+                  memory_words(other.point - own_.point));
   add(found);
+  return true;
 }
 
 bool PlanComparison::add_if_smaller(const Plan& changed, const About& about) {
@@ -105,9 +125,10 @@ bool PlanComparison::add_if_smaller(const Plan& changed, const About& about) {
   if (saved < kWorthSaying) return false;
   const double longer = other.step_time / own_.step_time - 1;
   About found = about;
-  found.fix = fmt::format("{}: {} instead of {} on a GPU ({:.0f} % less), the step {:.1f} % {}",
-                          about.fix, format_bytes(other.point), format_bytes(own_.point),
-                          saved * 100, std::abs(longer) * 100, longer < 0 ? "shorter" : "longer");
+  found.fix =
+      fmt::format("{}: {} instead of {} on a GPU ({:.0f} % less), the step {:.1f} % {}",
+                  fix_of(about, changed), format_bytes(other.point), format_bytes(own_.point),
+                  saved * 100, std::abs(longer) * 100, longer < 0 ? "shorter" : "longer");
   add(found);
   return true;
 }

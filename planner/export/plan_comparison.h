@@ -39,7 +39,8 @@ class PlanComparison {
   bool can_be_told(const Plan& changed) const;
 
   /// Adds a finding where `changed` is legal, fits, is faster by kWorthSaying, and can be told.
-  void add_if_faster(const Plan& changed, const About& about);
+  /// \returns whether it does
+  bool add_if_faster(const Plan& changed, const About& about);
 
   /// Adds a finding where `changed` is legal and holds less by kWorthSaying on the fullest GPU.
   /// \returns whether it does
@@ -54,6 +55,8 @@ class PlanComparison {
 
  private:
   Finding finding_of(const About& about) const;
+  /// What to change, with the settings that say it.
+  std::string fix_of(const About& about, const Plan& changed) const;
 
   const Plan& plan_;
   const Framework& framework_;

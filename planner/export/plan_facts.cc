@@ -86,6 +86,16 @@ Values facts_of(const Plan& plan) {
   return facts;
 }
 
+Plan with_stated_reductions(Plan plan) {
+  const EngineProfile* usual = find_engine(plan.engine.name);
+  const bool copies = plan.engine.gradient_buffer == GradientBuffer::copy_in;
+  if (usual == nullptr || !copies || plan.job.precision == DType::fp32) return plan;
+  const bool narrow = !plan.layout.fp32_gradients && usual->reduce_dtype == DType::fp32;
+  const DType type = plan.job.precision == DType::fp16 ? DType::fp16 : DType::bf16;
+  plan.engine.reduce_dtype = narrow ? type : usual->reduce_dtype;
+  return plan;
+}
+
 Result<Plan> plan_of(const Plan& plan, const Values& facts) {
   Plan changed = plan;
   if (facts.at("engine") != plan.engine.name) {
@@ -102,7 +112,7 @@ Result<Plan> plan_of(const Plan& plan, const Values& facts) {
   changed.job = job_of(job, problems);
   if (problems.empty()) problems = check_plan(changed);
   if (!problems.empty()) return problems;
-  return changed;
+  return with_stated_reductions(std::move(changed));
 }
 
 }  // namespace shardwise

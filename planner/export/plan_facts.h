@@ -27,8 +27,13 @@ Values facts_of(const Plan& plan);
 /// rope_scaling and rope_factor are there where "model.numerics_known" is true.
 Values model_facts(const ModelSpec& model);
 
-/// The plan with the layout's, the job's and the engine's fields as the facts have them. \returns
-/// it, or every reason why it cannot run
+/// The plan with an engine that reduces gradients in the type which the plan states. Of engines
+/// that copy gradients into their collective that is a number of the engine: fp32 of FSDP's, unless
+/// the plan keeps gradients in 16 bits.
+Plan with_stated_reductions(Plan plan);
+
+/// The plan with the layout's, the job's and the engine's fields as the facts have them,
+/// and with_stated_reductions(). \returns it, or every reason why it cannot run
 Result<Plan> plan_of(const Plan& plan, const Values& facts);
 
 }  // namespace shardwise

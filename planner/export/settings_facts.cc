@@ -22,10 +22,34 @@ std::string spelt(const Framework& framework, const std::string& setting,
   return canonical(framework.find(setting)->kind, value).value_or(value);
 }
 
-bool settings_hold(const Option& option, const Framework& framework, const Values& values) {
+/// Of an option: the layers of a stage, or more.
+constexpr const char* kStageLayers = "@stage_layers";
+
+/// Layers of the model's first stage; nothing where the configuration does not say.
+std::optional<std::int64_t> stage_layers(const Framework& framework, const Values& values,
+                                         const Values& facts) {
+  const auto layers = facts.find("model.num_hidden_layers");
+  if (layers == facts.end()) return std::nullopt;
+  std::int64_t stages = 1;
+  for (const SettingSpec& spec : framework.settings) {
+    const auto at = values.find(spec.name);
+    if (spec.field != "pp" || at == values.end()) continue;
+    stages = std::max<std::int64_t>(parse_integer(at->second).value_or(1), 1);
+  }
+  return (parse_integer(layers->second).value_or(0) + stages - 1) / stages;
+}
+
+bool settings_hold(const Option& option, const Framework& framework, const Values& values,
+                   const Values& facts) {
   return std::ranges::all_of(option.settings, [&](const auto& wanted) {
     const auto at = values.find(wanted.first);
-    return at != values.end() && at->second == spelt(framework, wanted.first, wanted.second);
+    if (at == values.end()) return false;
+    if (wanted.second != kStageLayers) {
+      return at->second == spelt(framework, wanted.first, wanted.second);
+    }
+    const std::optional<std::int64_t> stated = parse_integer(at->second);
+    const std::optional<std::int64_t> all = stage_layers(framework, values, facts);
+    return stated && all && *stated >= *all;
   });
 }
 
@@ -56,7 +80,7 @@ std::vector<std::string> known_values(const Choice& choice, const std::string& s
   std::vector<std::string> known;
   for (const Option& option : choice.options) {
     const auto at = option.settings.find(setting);
-    if (at == option.settings.end()) continue;
+    if (at == option.settings.end() || at->second == kStageLayers) continue;
     if (std::ranges::find(known, at->second) == known.end()) known.push_back(at->second);
   }
   return known;
@@ -75,6 +99,9 @@ std::string needed_beside(const Framework& framework, const Choice& choice,
       continue;
     }
     std::vector<std::string> needed;
+    const bool is_of_stage = std::ranges::any_of(
+        option.settings, [](const auto& each) { return each.second == kStageLayers; });
+    if (is_of_stage) continue;
     for (const auto& [setting, value] : option.settings) {
       const std::string wanted = spelt(framework, setting, value);
       const auto at = settings.values.find(setting);
@@ -135,7 +162,7 @@ void take_choices(const Framework& framework, const Settings& settings, Values& 
   for (const Choice& choice : framework.choices) {
     if (is_open(choice, settings)) continue;
     const auto taken = std::ranges::find_if(choice.options, [&](const Option& option) {
-      return settings_hold(option, framework, settings.values) &&
+      return settings_hold(option, framework, settings.values, facts) &&
              may_hold(meant(option.plan, facts), facts);
     });
     const Option* option = taken == choice.options.end() ? nullptr : &*taken;
@@ -169,7 +196,7 @@ void take_fields(const Framework& framework, const Settings& settings, Values& f
                  Diagnostics& problems, Diagnostics& conflicts) {
   std::map<std::string, const GivenSetting*> stated;  // by field
   for (const SettingSpec& spec : framework.settings) {
-    if (spec.field.empty() || spec.field.starts_with("model.")) continue;
+    if (spec.field.empty() || spec.only_written || spec.field.starts_with("model.")) continue;
     const auto at = settings.values.find(spec.name);
     if (at == settings.values.end() || !holds(spec.when, facts)) continue;
     if (spec.open == at->second || is_open(spec.name, settings)) continue;
@@ -179,9 +206,12 @@ void take_fields(const Framework& framework, const Settings& settings, Values& f
     if (!is_stated && before != stated.end()) continue;
     const std::optional<std::string> value = ours(spec, at->second);
     if (!value) {
-      if (!is_stated) continue;
+      // Of a recipe outside the table a user names the model.
+      if (!is_stated || spec.field == "model") continue;
       std::vector<std::string> known;
-      for (const auto& [our_word, their_word] : spec.words) known.push_back(their_word);
+      for (const auto& [our_word, their_word] : spec.words) {
+        if (std::ranges::find(known, their_word) == known.end()) known.push_back(their_word);
+      }
       problems.push_back(nothing_in_a_plan(spec, *given->second, at->second, known));
       continue;
     }

@@ -144,7 +144,10 @@ std::string overrides_text(const std::vector<WrittenSetting>& settings,
     }
   }
   for (const KeptSetting& each : kept) {
-    (each.name.starts_with('-') ? text : last) += flag_line(each);
+    // A recipe of its own stands in its place.
+    const bool is_written = std::ranges::any_of(
+        settings, [&](const WrittenSetting& setting) { return setting.spec->name == each.name; });
+    if (!is_written) (each.name.starts_with('-') ? text : last) += flag_line(each);
   }
   return text + last;
 }

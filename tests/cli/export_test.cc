@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -137,6 +138,47 @@ TEST_F(ExportedFolder, SaysWhatTheJobStillNeeds) {
   const std::string notes = test::bytes_of_file(job() + "/notes.txt");
   EXPECT_THAT(notes, HasSubstr("Megatron-LM is told no --tokenizer-type, --tokenizer-model, "
                                "--data-path, --lr, --train-iters, --save"));
+}
+
+// It is written, and says first that it does not fit, what is missing and what to change.
+TEST_F(ExportedFolder, SaysFirstThatThePlanDoesNotFit) {
+  const std::string file = plan("fsdp2", "8");
+  std::string text = test::bytes_of_file(file);
+  const std::size_t at = text.find("\"sequence_length\": 4096");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 23, "\"sequence_length\": 131072");
+  scratch_.write_bytes("plan.json", text);
+  const Outcome large = make(file, "accelerate");
+  EXPECT_EQ(large.exit_code, 0) << large.err;
+  EXPECT_THAT(large.out, testing::ContainsRegex("^Does not fit: [0-9.]+ GiB of [0-9.]+ GiB on the "
+                                                "fullest GPU, [0-9.]+ GiB too much"));
+  std::string flat = large.out;
+  std::ranges::replace(flat, '\n', ' ');
+  EXPECT_THAT(flat, HasSubstr("cheapest change:"));
+  EXPECT_THAT(test::bytes_of_file(job() + "/notes.txt"), testing::StartsWith("Does not fit: "));
+  EXPECT_THAT(test::bytes_of_file(job() + "/run.sh"), HasSubstr("accelerate launch"));
+  const Outcome json = shardwise({"export", file, "--to", "accelerate", "-o", job(), "--json"});
+  EXPECT_THAT(json.out, HasSubstr("\"fit\": \"does_not_fit\""));
+
+  const Outcome back = shardwise({"import", job() + "/accelerate.yaml", "--model", "llama-3.1-8b",
+                                  "--cluster", "dgx-h100", "--sequence-length", "131072",
+                                  "--micro-batch-size", "1", "-o", scratch_.path("back.json")});
+  EXPECT_EQ(back.exit_code, 0) << back.err;
+  EXPECT_THAT(back.out, HasSubstr("\nDoes not fit: "));
+  EXPECT_THAT(make(plan("fsdp2", "8"), "accelerate").out, testing::Not(HasSubstr("fit")));
+}
+
+// Of a model that neither FSDP2's script nor torchtitan has in such a layout.
+TEST_F(ExportedFolder, SaysWhichOtherFrameworksCanRunThePlan) {
+  const std::string file = scratch_.path("plan.json");
+  const Outcome made =
+      shardwise({"plan", "--model", "mixtral-8x7b", "--cluster", "dgx-h100", "--gpus", "64",
+                 "--engine", "megatron_ddp", "--lock", "ep=8", "--lock", "tp=1", "-o", file});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const Outcome refused = make(file, "torch-fsdp2");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("or export --to megatron-lm"));
+  EXPECT_THAT(refused.err, testing::Not(HasSubstr("torchtitan")));
 }
 
 TEST_F(ExportedFolder, IsNotMadeOfAPlanWithAHostileName) {

@@ -128,6 +128,40 @@ TEST(MegatronImports, RefuseKeptWordsOfAnotherPlan) {
   EXPECT_EQ(problems.front().message, "fp8-format is what the plan decides");
 }
 
+// Megatron-LM runs the first so many layers of a stage again: all of them is full recompute.
+TEST(MegatronImports, TakeABlockOfAllLayersOfAStageForFullRecompute) {
+  const std::string block = "--bf16 --recompute-granularity full --recompute-method block ";
+  for (const char* layers : {"--recompute-num-layers 32",
+                             "--recompute-num-layers 16 --pipeline-model-parallel-size 2"}) {
+    const Result<Import> made = imported_flags(block + layers);
+    ASSERT_TRUE(made.ok()) << to_string(made.problems());
+    EXPECT_EQ(made->plan.layout.recompute, Recompute::full) << layers;
+    EXPECT_THAT(exported(*made), HasSubstr("\n--recompute-method uniform\n"));
+  }
+  const Result<Import> some = imported_flags(block + "--recompute-num-layers 16");
+  ASSERT_FALSE(some.ok());
+  EXPECT_EQ(some.problems().front().hint,
+            "--recompute-granularity full is read with --recompute-method uniform, not block and "
+            "with --recompute-num-layers 1, not 16");
+}
+
+// A plan has one dropout, that of hidden states: attention's changes little, and is kept.
+TEST(MegatronImports, KeepAnotherDropoutOfAttention) {
+  const Result<Import> made = imported_flags("--bf16 --attention-dropout 0");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_DOUBLE_EQ(made->plan.job.dropout, 0.1);
+  EXPECT_THAT(
+      test::assumptions_of(*made),
+      HasSubstr("--attention-dropout 0 is kept, and not priced: the plan's dropout is 0.1"));
+  const std::string arguments = exported(*made);
+  EXPECT_THAT(arguments, HasSubstr("\n--attention-dropout 0\n"));
+  EXPECT_THAT(arguments, HasSubstr("\n--hidden-dropout 0.1\n"));
+  const Result<Import> none = imported_flags("--bf16 --attention-dropout 0 --hidden-dropout 0");
+  ASSERT_TRUE(none.ok()) << to_string(none.problems());
+  EXPECT_DOUBLE_EQ(none->plan.job.dropout, 0);
+  EXPECT_THAT(test::assumptions_of(*none), Not(HasSubstr("dropout")));
+}
+
 TEST(MegatronImports, SayWhichSettingsOfRecomputeAreNotRead) {
   const Result<Import> made = imported_flags(
       "--bf16 --recompute-granularity full --recompute-method uniform --recompute-num-layers 4");

@@ -194,6 +194,27 @@ TEST(AccelerateImports, ReadArgumentsOfTransformersTrainer) {
   EXPECT_EQ(made->plan.job.precision, DType::bf16);
   EXPECT_EQ(made->plan.layout.recompute, Recompute::full);
   EXPECT_THAT(test::assumptions_of(*made), HasSubstr("says: --output_dir"));
+  // accelerator.no_sync() around all but the last.
+  EXPECT_FALSE(made->plan.layout.reduce_every_microbatch);
+  EXPECT_THAT(test::assumptions_of(*made), HasSubstr("--reduce-every-microbatch for"));
+}
+
+// The Trainer's own default is the fused one.
+TEST(AccelerateImports, TakeTheOptimizerOfTheTrainer) {
+  const auto adamw = [](const std::string& arguments) {
+    const Result<Import> made = with_fsdp1(arguments);
+    EXPECT_TRUE(made.ok()) << to_string(made.problems());
+    return made->plan.job.adamw;
+  };
+  EXPECT_EQ(adamw("--bf16"), AdamwKernel::fused);
+  EXPECT_EQ(adamw("--optim adamw_torch"), AdamwKernel::foreach);
+  EXPECT_EQ(adamw("--optim adamw_torch_fused"), AdamwKernel::fused);
+  const Result<Import> other = with_fsdp1("--optim adafactor");
+  ASSERT_TRUE(other.ok()) << to_string(other.problems());
+  EXPECT_THAT(test::assumptions_of(*other),
+              HasSubstr("--optim adafactor: the plan has AdamW in fp32"));
+  const Result<Import> wrong = with_fsdp1("--optim adamw_touch");
+  ASSERT_FALSE(wrong.ok());
 }
 
 TEST(AccelerateImports, SayThatTheWholeModelIsOneUnit) {

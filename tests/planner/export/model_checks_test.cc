@@ -36,7 +36,7 @@ Predicted predict(const std::string& gpus, const std::vector<std::string>& words
   EXPECT_TRUE(made.ok()) << to_string(made.problems());
   const Result<Settings> settings = settings_of(framework, configuration);
   Predicted predicted{made->plan, {}};
-  predicted.findings = check_predictions(predicted.plan, framework, *settings);
+  predicted.findings = check_predictions(predicted.plan, framework, *settings).findings;
   return predicted;
 }
 
@@ -106,11 +106,11 @@ TEST(Predictions, NameTemporariesOfAdamwAndOfTheLoss) {
   whole.job.sequence_length = 8192;
   whole.job.loss = LossKernel::materialised;
   const Framework framework = *load_framework("torchtitan", "--from");
-  const std::vector<Finding> found = check_predictions(whole, framework, {});
+  const std::vector<Finding> found = check_predictions(whole, framework, {}).findings;
   EXPECT_TRUE(std::ranges::any_of(
       found, [](const Finding& each) { return each.rule == "loss_on_whole_logits"; }));
   whole.job.loss = LossKernel::chunked;
-  for (const Finding& each : check_predictions(whole, framework, {})) {
+  for (const Finding& each : check_predictions(whole, framework, {}).findings) {
     EXPECT_NE(each.rule, "loss_on_whole_logits");
   }
 }
@@ -127,7 +127,7 @@ std::vector<Finding> of_buckets(const std::string& elements, const std::string& 
   const Result<Import> made = import_plan(framework, configuration, asked);
   EXPECT_TRUE(made.ok()) << to_string(made.problems());
   const Result<Settings> settings = settings_of(framework, configuration);
-  std::vector<Finding> found = check_predictions(made->plan, framework, *settings);
+  std::vector<Finding> found = check_predictions(made->plan, framework, *settings).findings;
   std::erase_if(found, [](const Finding& each) { return each.rule != "bucket_below_the_latency"; });
   return found;
 }
@@ -141,7 +141,8 @@ TEST(Predictions, NameBucketsThatTakeLatency) {
   EXPECT_TRUE(of_buckets("100000", "1").empty());  // nothing is reduced
 }
 
-// Megatron-LM has no setting by which Megatron-FSDP would reduce once a step.
+// Megatron-LM has no setting by which Megatron-FSDP would reduce once a step: ZeRO-1 does, and
+// larger micro-batches are fewer.
 TEST(Predictions, ProposeOnlyWhatTheFrameworkCanBeTold) {
   const Framework framework = *load_framework("megatron-lm", "--from");
   const Configuration configuration = *configuration_of_words(
@@ -153,9 +154,50 @@ TEST(Predictions, ProposeOnlyWhatTheFrameworkCanBeTold) {
   const Result<Import> made = import_plan(framework, configuration, asked);
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
   const Result<Settings> settings = settings_of(framework, configuration);
-  for (const Finding& each : check_predictions(made->plan, framework, *settings)) {
-    EXPECT_NE(each.rule, "reduces_every_microbatch");
+  for (const Finding& each : check_predictions(made->plan, framework, *settings).findings) {
+    if (each.rule != "reduces_every_microbatch") continue;
+    EXPECT_THAT(each.what.hint,
+                testing::AnyOf(testing::HasSubstr("(--data-parallel-sharding-strategy optim)"),
+                               testing::HasSubstr("(--micro-batch-size ")));
   }
+}
+
+/// Of DeepSpeed's JSON on 8-GPU nodes of slow links.
+std::vector<Finding> findings_of_deepspeed(const std::string& zero,
+                                           const std::string& accumulation) {
+  const Framework framework = *load_framework("deepspeed", "--from");
+  const Configuration configuration = *read_configuration(
+      R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+          "gradient_accumulation_steps": )" +
+          accumulation + R"(, "zero_optimization": {"overlap_comm": true, )" + zero + "}}",
+      "ds_config.json");
+  AskedImport asked;
+  asked.job = {"llama-3.2-3b", "aws-p4d", "64", "", {{"sequence_length", "2048"}}};
+  asked.layout.texts["recompute"] = "full";
+  const Result<Import> made = import_plan(framework, configuration, asked);
+  EXPECT_TRUE(made.ok()) << to_string(made.problems());
+  const Result<Settings> settings = settings_of(framework, configuration);
+  return check_predictions(made->plan, framework, *settings).findings;
+}
+
+// DeepSpeed shards over all ranks, and reduces each micro-batch in stages 2 and 3.
+TEST(Predictions, NameSecondShardsAndStage1OfDeepspeed) {
+  const auto fix_of = [](const std::vector<Finding>& found, const std::string& rule) {
+    const auto at = std::ranges::find(found, rule, &Finding::rule);
+    return at == found.end() ? "" : at->what.hint;
+  };
+  EXPECT_THAT(
+      fix_of(findings_of_deepspeed(R"("stage": 3)", "1"), "shards_across_nodes"),
+      testing::ContainsRegex("a second shard of the weights on the 8 ranks of each node "
+                             "\\(zero_optimization.zero_hpz_partition_size: 8\\): a step of "
+                             "[0-9]+ ms instead of [0-9]+ ms"));
+  EXPECT_EQ(fix_of(findings_of_deepspeed(R"("stage": 3, "zero_hpz_partition_size": 8)", "1"),
+                   "shards_across_nodes"),
+            "");
+  EXPECT_THAT(fix_of(findings_of_deepspeed(R"("stage": 2)", "8"), "reduces_every_microbatch"),
+              testing::ContainsRegex("ZeRO-1, which does so once a step "
+                                     "\\(zero_optimization.stage: 1\\): a step of [0-9.]+ s"));
+  EXPECT_EQ(fix_of(findings_of_deepspeed(R"("stage": 1)", "8"), "reduces_every_microbatch"), "");
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -18,7 +17,6 @@
 #include "planner/export/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/kept_of.h"
-#include "planner/export/plan_comparison.h"
 #include "planner/export/write_configuration.h"
 #include "planner/export/yaml_text.h"
 #include "planner/model/hf_config.h"
@@ -32,13 +30,9 @@
 namespace shardwise {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
 using testing::ElementsAre;
-using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
-using testing::StartsWith;
 
 Framework framework(const std::string& name) { return *load_framework(name, "--to"); }
 
@@ -124,51 +118,6 @@ TEST(WrittenEnvironment, HasNoSingleQueueForFsdp) {
     ASSERT_TRUE(made.ok()) << engine << to_string(made.problems());
     EXPECT_EQ(environment_text(made->settings), wanted) << engine;
   }
-}
-
-// Torchtitan runs a Megatron plan as another system; the change is a share of the plan's own step.
-TEST(ExportedChange, IsThatOfAllSubstitutionsTogether) {
-  Plan plan;
-  plan.model = *load_model("llama-3.1-8b");
-  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 8);
-  plan.engine = *find_engine("megatron_ddp");
-  plan.layout.dp_shard = 8;
-  plan.layout.zero_stage = 1;
-  const Framework titan = framework("torchtitan");
-  const Result<Export> made = export_plan(plan, titan);
-  ASSERT_TRUE(made.ok()) << to_string(made.problems());
-  const Evaluation before = evaluation_of(plan);
-  const Evaluation after = evaluation_of(made->plan);
-  ASSERT_GT(made->substitutions.size(), 1U);
-  EXPECT_EQ(made->memory_change, after.point - before.point);
-  EXPECT_EQ(made->time_change, after.step_time - before.step_time);
-  EXPECT_NE(made->time_change, Seconds(0));
-  const double share = (after.step_time / before.step_time - 1) * 100;
-  EXPECT_THAT(export_notes(*made, titan),
-              Contains(AllOf(StartsWith("all of these together: "),
-                             HasSubstr(fmt::format("{:.1f} % {} time", std::abs(share),
-                                                   share > 0 ? "more" : "less")))));
-  // What is not legal alone claims no figure.
-  for (const Substitution& each : made->substitutions) {
-    if (each.priced) continue;
-    EXPECT_THAT(export_notes(*made, titan),
-                Contains(AllOf(StartsWith(each.field + " "), EndsWith("with those that follow"))));
-  }
-}
-
-TEST(ExportedChange, IsNotPricedWhereTheEngineIgnoresTheField) {
-  Plan plan;
-  plan.model = *load_model("llama-3.1-8b");
-  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 8);
-  plan.engine = *find_engine("fsdp2");
-  plan.layout.dp_shard = 8;
-  plan.layout.zero_stage = 3;
-  const Framework accelerate = framework("accelerate");
-  const Result<Export> made = export_plan(plan, accelerate);
-  ASSERT_TRUE(made.ok()) << to_string(made.problems());
-  EXPECT_THAT(export_notes(*made, accelerate),
-              Contains(AllOf(StartsWith("fp32_gradients false instead of true: "),
-                             HasSubstr("; not priced: "), Not(HasSubstr("the same memory")))));
 }
 
 /// Values that a file may have, as JSON.

@@ -1,0 +1,17 @@
+cat > accelerate.yaml <<'EOF'
+compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+mixed_precision: bf16
+num_machines: 8
+num_processes: 64
+fsdp_config:
+  fsdp_version: 2
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_activation_checkpointing: true
+  fsdp_reshard_after_forward: true
+parallelism_config:
+  parallelism_config_dp_replicate_size: 8
+  parallelism_config_dp_shard_size: 8
+EOF
+accelerate launch --config_file accelerate.yaml train.py --per_device_train_batch_size 1 \
+  --gradient_accumulation_steps 1 --max_seq_length 2048

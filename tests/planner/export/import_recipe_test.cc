@@ -1,0 +1,71 @@
+// torchtitan's recipes outside the table.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "planner/export/configuration.h"
+#include "planner/export/export_folder.h"
+#include "planner/export/export_plan.h"
+#include "planner/export/framework_reader.h"
+#include "planner/export/import_plan.h"
+#include "tests/planner/export/assumption_texts.h"
+
+namespace shardwise {
+namespace {
+
+using testing::HasSubstr;
+
+/// Of a recipe whose model the table does not have.
+Result<Import> of_recipe(const std::string& recipe, const std::string& model) {
+  const Result<Configuration> configuration = read_configuration(
+      "torchrun --nnodes 2 --nproc-per-node 8 -m torchtitan.train --module " + recipe +
+          " --training.disable-cuda-graphs --training.local-batch-size 2",
+      "run.sh");
+  if (!configuration) return configuration.problems();
+  AskedImport asked;
+  asked.job = {model, "dgx-h100", "", "", {}};
+  return import_plan(*load_framework("torchtitan", "--from"), *configuration, asked);
+}
+
+TEST(TorchtitanImports, TakeTheModelOfARecipeFromItsFlag) {
+  const Result<Import> open = of_recipe("qwen3 --config sft_qwen3_8b_math", "");
+  ASSERT_FALSE(open.ok());
+  EXPECT_EQ(to_string(open.problems().front()),
+            "run.sh:1:75: --config: which model sft_qwen3_8b_math trains is not known\n"
+            "    --model NAME, or its config.json");
+  const Result<Import> wrong = of_recipe("qwen3 --config qwen3_14c", "");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(wrong.problems().front().message, HasSubstr("qwen3_14c is no recipe of qwen3"));
+  EXPECT_THAT(wrong.problems().front().hint, HasSubstr("did you mean qwen3_14b?"));
+
+  const Result<Import> made = of_recipe("qwen3 --config sft_qwen3_8b_math", "qwen3-8b");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.model.name, "qwen3-8b");
+  EXPECT_EQ(made->plan.job.sequence_length, 2048);  // torchtitan's default, which the recipe leaves
+  EXPECT_THAT(made->plan.job.recompute_operations, testing::Not(testing::IsEmpty()));  // its own
+  EXPECT_THAT(test::assumptions_of(*made),
+              HasSubstr("sft_qwen3_8b_math is a recipe for qwen3-8b, since --model says so\n"));
+
+  const Framework framework = *load_framework("torchtitan", "--to");
+  const Result<Export> again = export_plan(made->plan, framework);
+  ASSERT_TRUE(again.ok()) << to_string(again.problems());
+  const auto files = export_folder(*again, framework, "");
+  ASSERT_TRUE(files.ok()) << to_string(files.problems());
+  const std::string& arguments = files->front().text;
+  EXPECT_THAT(arguments, testing::StartsWith("--module qwen3\n--config sft_qwen3_8b_math\n"));
+  EXPECT_EQ(arguments.find("--config", arguments.find("--config") + 1), std::string::npos);
+
+  // What such a recipe sets is not known: all is written.
+  const Result<Import> float8 = of_recipe("llama3 --config llama3_8b_mxfp8", "llama-3.1-8b");
+  ASSERT_TRUE(float8.ok()) << to_string(float8.problems());
+  EXPECT_THAT(test::assumptions_of(*float8), HasSubstr("what it sets itself is not known"));
+  const Result<Export> all = export_plan(float8->plan, framework);
+  ASSERT_TRUE(all.ok()) << to_string(all.problems());
+  EXPECT_THAT(export_folder(*all, framework, "")->front().text,
+              HasSubstr("\n--training.dtype float32\n"));
+}
+
+}  // namespace
+}  // namespace shardwise
