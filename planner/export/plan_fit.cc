@@ -2,11 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "planner/estimate/estimate.h"
 #include "planner/export/export_plan.h"
@@ -17,24 +13,6 @@
 namespace shardwise {
 namespace {
 
-/// Of the fields that a search varies those of which the framework has one value.
-std::vector<std::pair<std::string, std::string>> fixed_fields(const Framework& framework) {
-  constexpr auto kVaried = std::to_array<std::string_view>(
-      {"tp", "cp", "pp", "ep", "vpp", "dp_replicate", "zero_stage", "fp32_gradients",
-       "offload_optimizer", "offload_activations", "store_param_remainders", "double_buffer"});
-  std::vector<std::pair<std::string, std::string>> fixed;
-  for (const Limit& limit : framework.limits) {
-    const bool varies = std::ranges::find(kVaried, limit.field) != kVaried.end();
-    const bool known =
-        std::ranges::find(fixed, limit.field, &std::pair<std::string, std::string>::first) !=
-        fixed.end();
-    if (!varies || known || !limit.when.empty() || limit.values.size() != 1) continue;
-    if (!limit.values.front().starts_with('@'))
-      fixed.emplace_back(limit.field, limit.values.front());
-  }
-  return fixed;
-}
-
 /// What makes the plan fit: what the framework can be told before what it cannot.
 std::string change_of(const Plan& plan, const Framework& framework, Bytes usable) {
   const auto changed = [&](const Layout& layout) {
@@ -42,13 +20,11 @@ std::string change_of(const Plan& plan, const Framework& framework, Bytes usable
     other.layout = layout;
     return other;
   };
-  AskedAdvice asked;
-  asked.is_open = [&](const Layout& layout) {
+  const auto is_told = [&](const Layout& layout) {
     return told_as_it_is(framework, changed(layout)).has_value();
   };
-  asked.locks = fixed_fields(framework);
   const Advice told =
-      advice(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, usable, asked);
+      advice(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, usable, is_told);
   if (!told.text.empty()) {
     const std::string settings = told_change(framework, plan, changed(told.layout));
     return told.text + (settings.empty() ? "" : fmt::format(" ({})", settings));

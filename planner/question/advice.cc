@@ -23,7 +23,7 @@ struct Asked {
   const ClusterSpec& cluster;
   const JobSpec& job;
   const EngineProfile& engine;
-  const AskedAdvice& may;
+  const std::function<bool(const Layout&)>& is_open;
 };
 
 /// "--recompute=full, then --tp=8: 61.2 GiB, 1.32 s a step": one change, or more of which each
@@ -32,13 +32,12 @@ Advice few_changes(const Asked& s, Layout layout, Bytes usable) {
   std::string text;
   for (int change = 1; change <= kMostChanges; ++change) {
     const std::optional<Fix> fix =
-        cheapest_fix(s.model, s.cluster, s.job, s.engine, layout, usable, s.may.is_open);
+        cheapest_fix(s.model, s.cluster, s.job, s.engine, layout, usable, s.is_open);
     if (fix) return {text + to_string(*fix), fix->change.layout};
     if (change == kMostChanges) break;
     std::vector<Neighbour> near = neighbours(s.model, s.cluster, s.job, s.engine, layout, usable);
-    std::erase_if(near, [&](const Neighbour& each) {
-      return s.may.is_open && !s.may.is_open(each.change.layout);
-    });
+    std::erase_if(
+        near, [&](const Neighbour& each) { return s.is_open && !s.is_open(each.change.layout); });
     const auto best = std::ranges::max_element(near, {}, &Neighbour::memory_gained);
     if (best == near.end() || best->memory_gained <= Bytes(0)) break;
     layout = best->change.layout;
@@ -57,9 +56,8 @@ Advice more_gpus(const Asked& s, const Layout& layout) {
   request.job = &job;
   request.engines = {&s.engine};
   request.counted = false;
-  request.locks = s.may.locks;
   std::optional<Relief> found = fewest_gpus(request, [](const std::string&) {});
-  if (!found || (s.may.is_open && !s.may.is_open(found->best.layout))) return {};
+  if (!found || (s.is_open && !s.is_open(found->best.layout))) return {};
   // What is typed beside --gpus: data parallelism follows from the other degrees.
   Layout grown = layout;
   grown.dp_shard = found->best.layout.dp_shard;
@@ -72,8 +70,8 @@ Advice more_gpus(const Asked& s, const Layout& layout) {
 
 Advice advice(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
               const EngineProfile& engine, const Layout& layout, Bytes usable,
-              const AskedAdvice& asked) {
-  const Asked all = {model, cluster, job, engine, asked};
+              const std::function<bool(const Layout&)>& is_open) {
+  const Asked all = {model, cluster, job, engine, is_open};
   Advice changes = few_changes(all, layout, usable);
   return changes.text.empty() ? more_gpus(all, layout) : changes;
 }

@@ -2,8 +2,6 @@
 
 #include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "planner/spec/machine/cluster_spec.h"
 #include "planner/spec/plan/engine_profile.h"
@@ -21,22 +19,15 @@ struct Advice {
   Layout layout;     // after the change
 };
 
-/// What of the legal layouts may be proposed.
-struct AskedAdvice {
-  std::function<bool(const Layout&)> is_open;  // empty: all
-  /// Fields, and the value that layouts on more GPUs have: of is_open(), where it is known before.
-  std::vector<std::pair<std::string, std::string>> locks;
-};
-
 /// The cheapest single change of a layout after which it fits, else two or three changes, the one
 /// that saves most memory first, else the fewest GPUs of the cluster on which a layout of the
 /// engine fits ("--gpus 240, then --tp=8 --pp=2: …").
 ///
-/// \param usable  memory that the layout may use
-/// \param asked   what may be proposed
+/// \param usable   memory that the layout may use
+/// \param is_open  layouts that may be proposed; empty: everything legal
 Advice advice(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
               const EngineProfile& engine, const Layout& layout, Bytes usable,
-              const AskedAdvice& asked = {});
+              const std::function<bool(const Layout&)>& is_open = {});
 
 /// A report whose verdict has it.
 StepReport with_advice(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,
