@@ -51,7 +51,7 @@ struct SettingSpec {
   /// Models of which its value changes neither memory nor time: a value that is not the model's is
   /// kept. Nothing: of no model.
   std::optional<Conditions> numeric_when;
-  bool always = false;     // written also where it is the default
+  bool always = false;        // written also where it is the default
   bool only_read = false;     // another setting says the same and is written
   bool only_written = false;  // of the plan's value; another setting says the field
   /// Of values that no plan has: what they are, and what to give for them.

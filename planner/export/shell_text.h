@@ -62,7 +62,8 @@ struct ShellStart {
 /// variable that is not set or with a pattern of file names stays as it is written. Of if and case
 /// the branch is taken that values of the script decide. Other branches and loops are not read,
 /// which a note says where they set a variable or start a program. Where nothing else starts one,
-/// the first such branch is taken. At most kMostShellBytes come out. \param file  the name put into diagnostics
+/// the first such branch is taken. At most kMostShellBytes come out. \param file  the name put into
+/// diagnostics
 Result<ShellCommand> read_shell(std::string_view text, const std::string& file,
                                 const ShellStart& start = {});
 
