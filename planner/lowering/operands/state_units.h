@@ -17,7 +17,7 @@ struct UnitTensor {
   bool copy = false;                // of the token table that another stage has
   std::string name;                 // as in the checkpoint, indices filled in
   std::vector<std::int64_t> shape;  // of the whole tensor
-  TensorCut cut;                    // by tensor parallelism: a rank has a part
+  TensorCut cut = {};               // NOLINT(*-redundant-member-init): a rank's part by tp
   std::int64_t elements = 0;  // with the rows that an engine adds to the vocabulary: zeros, unused
   std::int64_t filled = 0;    // without them; of the whole tensor where it is cut
   std::int64_t begin = 0;     // of its first element in the unit
