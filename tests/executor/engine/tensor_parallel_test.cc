@@ -119,8 +119,9 @@ Trained train_whole(const Plan& plan, int steps = kSteps) {
         trainer.initialise();
         ReplicaCheck replicas(trainer, plan.layout, world, device, arena, abort);
         for (int s = 0; s < steps; ++s) {
+          replicas.before_step();
           const StepResult result = trainer.step(data);
-          replicas.after_step(trainer.next_step(), true);
+          replicas.after_step(trainer.next_step());
           if (world.rank() != 0) continue;
           trained.losses.push_back(result.loss);
           trained.norms.push_back(result.gradient_norm);
