@@ -291,7 +291,7 @@ void add_check(CLI::App& app, Run& run) {
       "  shardwise check job/arguments.txt job/environment.sh --gpus 64\n"
       "  shardwise check job/arguments.txt --gpus 64 --cluster dgx-h100 --predict\n"
       "  shardwise check ds_config.json --gpus 64 --cluster dgx-h100 --predict \\\n"
-      "      --model llama-3.1-8b --sequence-length 8192 --recompute full\n"
+      "      --model llama-3.1-8b --sequence-length 8192 --loss chunked\n"
       "  shardwise check --cluster dgx-h100 -- torchrun --nproc-per-node 8 \\\n"
       "      pretrain_gpt.py --use-megatron-fsdp --use-distributed-optimizer \\\n"
       "      --ckpt-format fsdp_dtensor\n"

@@ -103,7 +103,7 @@ void add_report(CLI::App& app, Run& run) {
   add_integer(*verb, "--top", flags->top, 0, 200, "Layouts in the ranking; 0 searches none [40]");
   verb->add_flag("--levers", flags->levers, "Say what would help most, as plan --levers does");
   verb->add_option("--date", flags->date, "Say when the page was made: \"30 November 2026\"")
-      ->type_name("TEXT");
+      ->type_name("DATE");
   verb->add_option("-o,--output", flags->output, "Write the page to this file")
       ->required()
       ->type_name("FILE");

@@ -154,7 +154,7 @@ TEST_F(ExportedFolder, SaysFirstThatThePlanDoesNotFit) {
                                                 "fullest GPU, [0-9.]+ GiB too much"));
   std::string flat = large.out;
   std::ranges::replace(flat, '\n', ' ');
-  EXPECT_THAT(flat, HasSubstr("cheapest change:"));
+  EXPECT_THAT(flat, testing::ContainsRegex("cheapest +change:"));
   EXPECT_THAT(test::bytes_of_file(job() + "/notes.txt"), testing::StartsWith("Does not fit: "));
   EXPECT_THAT(test::bytes_of_file(job() + "/run.sh"), HasSubstr("accelerate launch"));
   const Outcome json = shardwise({"export", file, "--to", "accelerate", "-o", job(), "--json"});

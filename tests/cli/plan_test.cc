@@ -381,7 +381,7 @@ TEST(Plan, RanksWhatRunsOnCpusAndSaysHowToSeeMore) {
   };
   const Outcome held = shardwise(ask);
   EXPECT_THAT(degrees(held), testing::ElementsAre(1)) << held.err;
-  EXPECT_THAT(held.out, HasSubstr("only layouts that shardwise run executes: tp 1, cp 1, pp 1"));
+  EXPECT_THAT(held.out, HasSubstr("only layouts that shardwise run executes: tp 1, cp 1, ep 1"));
   EXPECT_THAT(held.out, HasSubstr("(--open FIELD searches the others)"));
   ask.insert(ask.end(), {"--open", "tp"});
   EXPECT_THAT(degrees(shardwise(ask)), testing::Contains(testing::Gt(1)));
@@ -389,7 +389,8 @@ TEST(Plan, RanksWhatRunsOnCpusAndSaysHowToSeeMore) {
   ask.insert(ask.end(), {"--lock", "tp=2"});
   EXPECT_THAT(degrees(shardwise(ask)), testing::ElementsAre(2));
   ask.resize(ask.size() - 3);
-  ask.emplace_back("2");  // sequences, of four data-parallel ranks
+  ask.emplace_back("1");  // a sequence, and more ranks than stages
+  *std::ranges::find(ask, "4") = "16";
   const Outcome refused = shardwise(ask);
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--open tp searches more"));

@@ -8,10 +8,10 @@ namespace shardwise::test {
 
 bool HelpFlag::takes_number() const {
   static const std::set<std::string> kWords = {
-      "AXES",     "DIR",          "ENGINE",       "FIELD",     "FIELD=VALUE", "FIELD=VALUE,…",
-      "FILE",     "ID",           "KIND",         "NAME",      "NAME|FILE",   "NAMES",
-      "DIR|WORD", "DTYPE=TFLOPS", "COLUMN=VALUE", "SOURCE",    "TRACE",       "TYPE",
-      "VERSION",  "WHAT",         "on|off",       "usual|full"};
+      "AXES",          "DATE",     "DIR",          "ENGINE",       "FIELD",     "FIELD=VALUE",
+      "FIELD=VALUE,…", "FILE",     "ID",           "KIND",         "NAME",      "NAME|FILE",
+      "NAMES",         "DIR|WORD", "DTYPE=TFLOPS", "COLUMN=VALUE", "SOURCE",    "TRACE",
+      "TYPE",          "VERSION",  "WHAT",         "on|off",       "usual|full"};
   return !kWords.contains(type);
 }
 

@@ -36,6 +36,7 @@ class Step {
   /// Memory from the begin of an operation to the end of another; kNone: all the time.
   Step& item(MemoryCategory category, std::int64_t bytes, OpId first = kNone, OpId last = kNone) {
     record_.items.push_back({category, {bytes, first, last}, kNone});
+    record_.program.buffers.emplace_back();
     return *this;
   }
   StepRecord record(double ms) {
