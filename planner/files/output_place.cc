@@ -23,8 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLinks = 40;  // as Linux follows
-
 int reserved_output = -1;
 
 /// The open descriptor that a path names, or nothing.

@@ -106,7 +106,6 @@ TrustedFile::TrustedFile(const std::string& folder, const std::string& name)
 int TrustedFile::open(const std::string& path) {
   // Opened for its name alone, nothing acts or waits.
   constexpr int kFlags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-  constexpr int kMostLinks = 40;  // as Linux has it
   std::vector<std::string> left;  // of the way, the next one last
   const auto put = [&left](const std::string& way) {
     const std::filesystem::path parts = std::filesystem::path(way).relative_path();

@@ -6,6 +6,9 @@
 
 namespace shardwise {
 
+/// Links on one way that are followed, as many as Linux follows.
+inline constexpr int kMostLinks = 40;
+
 /// A program or library of ours that lies beside this one, opened once: what was looked at is what
 /// runs, whatever takes its name later.
 ///
