@@ -93,7 +93,7 @@ void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSp
         {fmt::format("{}.curve.{}", curve.id, name_of(curve.stand_in)),
          links ? fmt::format("{} are not measured: {}", curve.words, curve.method)
                : fmt::format("{} on {} are not measured: {}", curve.words, gpu.name, curve.method),
-         links ? "docs/time.md, Collectives" : kComputeSource});
+         links ? "docs/collectives.md" : kComputeSource});
   }
   assume_machines(report, cluster, job, engine);
   assume_engine(report, engine);
@@ -109,7 +109,7 @@ void assume_job(StepReport& report, const ModelSpec& model, const ClusterSpec& c
          fmt::format("the busiest link carries bytes in {:.0f} % of the step; transfers that meet "
                      "on it wait, which only `shardwise simulate` counts",
                      100 * busy),
-         "docs/time.md, Links"});
+         "docs/data_parallel_time.md, Links"});
   }
   if (model.num_experts > 1 && layout.ep > 1) {
     report.assumptions.push_back(

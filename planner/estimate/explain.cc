@@ -95,7 +95,7 @@ class Explainer {
     std::string values = fmt::format("{} in {}, bound {}", bytes_text(bytes),
                                      format_seconds(e.time), format_seconds(e.bound));
     line(std::move(subject), std::move(formula), std::move(values),
-         e.sources.empty() ? "docs/time.md, Collectives" : e.sources.front());
+         e.sources.empty() ? "docs/collectives.md" : e.sources.front());
   }
 
   double activation_bytes() const {

@@ -14,7 +14,7 @@
 namespace shardwise {
 
 // Where the formulas of several lines stand.
-inline constexpr const char* kComputeSource = "docs/time.md, Compute";
+inline constexpr const char* kComputeSource = "docs/compute.md";
 inline constexpr const char* kStepSource = "docs/time.md, Step time";
 
 /// What the report's numbers rest on that neither the user nor a measurement stated: curves without

@@ -17,7 +17,7 @@ enum class StepKind : std::uint8_t {
 
 /// What every rank of each pipeline stage runs in one step of `plan`: operations with streams,
 /// dependencies, buffers and costs. The only place that knows schedules, prefetching and what is
-/// freed when. Pure: equal plans give equal programs. docs/simulator.md, "The step program".
+/// freed when. Pure: equal plans give equal programs. docs/step_program.md.
 /// \pre check_layout has no diagnostics for the plan's layout
 StepProgram lower(const Plan& plan, Granularity granularity = Granularity::layer,
                   StepKind step = StepKind::steady);

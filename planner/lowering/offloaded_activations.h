@@ -16,7 +16,7 @@ namespace shardwise {
 /// with which passes of layers take turns in the order of issue: a forward pass has one until its
 /// copy has left, a backward pass from the begin of its copy back to its own end. A place is a
 /// buffer that comes and goes; under a planned arena there is room for both from the first pass to
-/// the last. docs/simulator.md, "Buffers".
+/// the last. docs/step_program.md, "Buffers".
 class OffloadedActivations {
  public:
   /// \param room  bytes of both places: offload_room() \pre all outlive this

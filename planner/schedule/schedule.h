@@ -22,7 +22,7 @@ struct PipelinePass {
 
 /// The order in which `stage` runs the passes of a step under layout.schedule. Every chunk of every
 /// micro-batch once, forward before backward, input gradient before weight gradient.
-/// docs/simulator.md, "Schedules". \pre check_layout has no diagnostics
+/// docs/schedules.md. \pre check_layout has no diagnostics
 std::vector<PipelinePass> pass_order(const Layout& layout, std::int32_t stage,
                                      std::int64_t num_microbatches);
 

@@ -10,7 +10,7 @@ namespace shardwise {
 
 // A step repeats the same operations for each micro-batch. Once the timeline repeats too, the
 // repetitions that are left take a multiple of its period: nothing is swept or stored for each of
-// them. docs/time.md, "Steady states", has the argument.
+// them. docs/pipeline_time.md, "Steady states", has the argument.
 
 /// Everything about a timeline between two repetitions that a later operation depends on.
 struct TimelineState {

@@ -31,9 +31,8 @@ struct NetworkLeft {
   /// Ranks whose nodes have lost their last leaf switch: the step cannot run.
   std::int64_t cut_off = 0;
 };
-/// With links and switches gone, drawn by `seed` over all there are. docs/simulator.md, "Noise and
-/// failures". \pre failed.switches <= leaf_switches(plan), failed.links <= spare_links(plan,
-/// failed.switches)
+/// With links and switches gone, drawn by `seed` over all there are. docs/noise_and_failures.md.
+/// \pre failed.switches <= leaf_switches(plan), failed.links <= spare_links(plan, failed.switches)
 NetworkLeft network_left(const Plan& plan, const NetworkFailures& failed, std::uint64_t seed);
 
 }  // namespace shardwise::sim

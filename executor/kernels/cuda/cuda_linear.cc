@@ -112,7 +112,7 @@ void CudaLinear::prepare(const LinearBackwardWeightWork& w, KernelTuning& tuning
   if (fused) plans_.tune(*fused, tuning);
   const ProductCall plain = product_of(w, nullptr, options_.tf32);
   plans_.tune(plain, tuning);
-  // An epilogue that sums the rows may cost more than a pass over them (docs/time.md).
+  // An epilogue that sums the rows may cost more than a pass over them (docs/layer_time.md).
   fused = summing(w, workspace);
   if (!fused || !plans_.supports(plain.product)) return;
   if (plans_.apart_microseconds(fused->product) > 0) return;

@@ -42,7 +42,7 @@ std::string field_meaning(std::string_view field) {
 
 /// Of parts of the step.
 const char* source_of(const StepReport& report) {
-  return report.timeline ? "simulated, on the stage that computes longest: docs/simulator.md"
+  return report.timeline ? "simulated, on the stage that computes longest: docs/simulated_step.md"
                          : "estimated, on the slowest stage: docs/time.md";
 }
 

@@ -48,7 +48,7 @@ constexpr std::array kFacts = std::to_array<PanelFacts>({
      "docs/time.md"},
     {"traffic", "Links", kMesh,
      "bytes that a rank sends over each kind of link in a step, and the time of each axis",
-     "docs/time.md"},
+     "docs/data_parallel_time.md"},
     {"heat", "Scaling map", kScaling,
      "the best layout of a search for each number of GPUs and each row", "docs/search.md"},
     {"scaling_table", "Other numbers of GPUs", kScaling,

@@ -24,7 +24,7 @@ double bus_factor(CollectiveKind kind, std::int64_t ranks);
 
 /// Time of one collective among `group`, alone on its links except for the concurrent groups that
 /// `group` states. The fastest of NCCL's algorithms and protocols; never below `collective_bound`,
-/// grows with bytes. No allocation, well under a microsecond. docs/time.md, "Collectives".
+/// grows with bytes. No allocation, well under a microsecond. docs/collectives.md.
 ///
 /// \param bytes  size of the full buffer, as nccl-tests counts it: the gathered output of an
 ///               all-gather, the input of a reduce-scatter, what each rank sends in total of an

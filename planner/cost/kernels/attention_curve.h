@@ -17,7 +17,7 @@ AttentionLimits attention_limits(const GpuSpec& gpu, DType dtype);
 
 /// Seconds of one call by the curve of its pass. Never below flops / limits.flops nor below the
 /// bytes of q, k, v and o / limits.bytes.
-/// Source: docs/time.md, Compute, Attention.
+/// Source: docs/compute.md, Attention.
 double attention_seconds(const AttentionCurve& curve, const AttentionLimits& limits,
                          const AttentionWork& work, Pass pass);
 

@@ -13,7 +13,7 @@
 namespace shardwise {
 
 // Times of single kernels on an otherwise idle GPU whose clock is that of a long run. Launch
-// latency is not included. docs/time.md, Compute, has every formula, its source and its error.
+// latency is not included. docs/compute.md has every formula, its source and its error.
 
 /// Time of C[m, n] = A[m, k] B[k, n] in `dtype` with fp32 accumulation. Never below flops / peak
 /// nor bytes / bandwidth. Infinite when the GPU has no unit for `dtype`. \pre m, n, k >= 1

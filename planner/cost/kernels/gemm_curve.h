@@ -38,7 +38,7 @@ struct GemmParts {
 
 /// The body of one kernel, its start apart. Arithmetic runs at `speed` of the curve's rate. Never
 /// below flops / (limits.flops * speed) nor below the bytes moved / limits.bytes.
-/// Source: docs/time.md, Compute, GEMM.
+/// Source: docs/compute.md, GEMM.
 GemmParts gemm_parts(const GemmCurve& curve, const GemmLimits& limits, const GemmShape& shape,
                      double speed);
 

@@ -17,7 +17,7 @@ struct Traffic {
 };
 
 /// Bytes per element of `op` as `kernels` execute it: how often its tensors are read and written
-/// depends on what is fused. docs/time.md has the table with the count behind each entry. For
+/// depends on what is fused. docs/layer_time.md has the table with the count behind each entry. For
 /// dispatch and combine an element is one of a routed token's copy; for the loss one logit.
 /// \param ours  of our kernels: on a GPU products add to the residual stream, apply the tanh GELU
 ///   and its gradient, and a norm keeps its copy of the stream in the pass that reads it

@@ -14,7 +14,7 @@ struct ProductRows {
 };
 
 /// Adds what an adapter beside the frozen matrix of `op` takes, and what it takes to make a matrix
-/// in 4 bits wide before each product. docs/time.md, Layers.
+/// in 4 bits wide before each product. docs/layer_time.md, Layers.
 void price_adapter(const LayerPricer& pricer, const Layout& layout, const OperationSpec& op,
                    const AdaptedLinear& linear, const ProductRows& rows, PassTime& forward,
                    PassTime& backward);

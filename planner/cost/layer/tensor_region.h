@@ -9,7 +9,7 @@ namespace shardwise {
 
 /// Communication of tensor parallelism in one layer: where the activation enters a region of
 /// column-parallel products, where a row-parallel product leaves it, and what of it runs beside the
-/// products. docs/time.md, "Tensor, context and expert parallelism".
+/// products. docs/layer_time.md, "Tensor, context and expert parallelism".
 class TensorRegion {
  public:
   /// What is charged goes to `forward` and `backward`, which must outlive the region.

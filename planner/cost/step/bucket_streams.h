@@ -16,7 +16,7 @@
 namespace shardwise {
 
 /// Buckets of whole parameters on their way: reduced as passes complete them, gathered before the
-/// first passes that need them. docs/time.md, "Data parallel".
+/// first passes that need them. docs/data_parallel_time.md.
 class BucketStreams {
  public:
   /// \param run     of all stages

@@ -12,7 +12,7 @@ namespace shardwise {
 
 /// The two places that a GPU has for activations that wait for backward in host memory. Passes of
 /// layers take turns with them: a forward pass has one until its copy has left, a backward pass
-/// from the begin of its copy back to its own end. docs/simulator.md, "Buffers".
+/// from the begin of its copy back to its own end. docs/step_program.md, "Buffers".
 class HostPlaces {
  public:
   /// When the next pass may have one, in seconds from the step's begin.

@@ -26,7 +26,7 @@ struct ReducedBucket {
 
 /// The passes of a step layer by layer, with what runs beside them on streams of their own:
 /// gathers of parameters, reductions of gradients, copies of activations to the host and back. By
-/// the rules of the engine (docs/simulator.md, "Gathers", "Reductions") for layouts whose
+/// the rules of the engine (docs/gathers_and_reductions.md) for layouts whose
 /// parameters are sharded, or whose gradients leave for their shards layer by layer; without
 /// collectives for the others. Nothing is shared but the order on a communicator.
 class PassStreams {

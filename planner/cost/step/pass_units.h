@@ -42,7 +42,7 @@ struct PassUnit {
 };
 
 /// What waits for what, where parameters or gradients move layer by layer: the rules of an engine
-/// for a layout (docs/simulator.md, "Gathers", "Reductions").
+/// for a layout (docs/gathers_and_reductions.md).
 struct StreamRules {
   enum class Gather : std::uint8_t { copied, limited, queued, double_buffered };
   Gather gather = Gather::copied;

@@ -38,7 +38,7 @@ double elements_of_copies(const PipelineTimes& pipeline, const LeafContext& cont
 /// Parameters and gradients that move layer by layer hold passes up (PassStreams). Otherwise
 /// buckets of updated parameters are waited for by the first pass of each chunk, and buckets of
 /// gradients reduced beside the last ones: what is left when the last pass of a stage has ended is
-/// waited for. docs/time.md, "Data parallel".
+/// waited for. docs/data_parallel_time.md.
 /// \param issued    issued_run() of both
 /// \param streamed  streamed_passes(), where only_offloads(context) and they were made already
 PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,

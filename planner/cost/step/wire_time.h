@@ -7,7 +7,7 @@
 namespace shardwise {
 
 /// How long the busiest link of any stage is busy in a step: no step is shorter.
-/// docs/time.md, "Links".
+/// docs/data_parallel_time.md, "Links".
 Seconds wire_time(const StageTimes& stages, const LeafContext& context);
 
 }  // namespace shardwise

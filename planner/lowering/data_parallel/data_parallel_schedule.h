@@ -41,7 +41,7 @@ struct OperationLists {
 };
 
 /// Emits the data-parallel operations of a stage around the passes of its layers: the change of
-/// placement is the law's, the moment the engine's. docs/simulator.md, "The step program".
+/// placement is the law's, the moment the engine's. docs/step_program.md.
 class DataParallelSchedule {
  public:
   virtual ~DataParallelSchedule() = default;

@@ -13,7 +13,7 @@ namespace shardwise {
 /// Reduce-scatters with fp32 accumulation: gradients of 16 bits travel by all-to-all into a buffer
 /// of their own, and what arrived is summed in fp32 into the shard. Megatron sums on the stream
 /// that waits, compute: when the next bucket is dispatched, or at the end of the step. Our executor
-/// sums beside the communication. Source: docs/simulator.md, "Reductions".
+/// sums beside the communication. Source: docs/gathers_and_reductions.md, "Reductions".
 class Fp32Sums {
  public:
   Fp32Sums(const LoweringContext& context, StageBuilder& builder, ArenaSlots& slots);

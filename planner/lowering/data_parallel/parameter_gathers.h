@@ -12,7 +12,7 @@
 namespace shardwise {
 
 /// Gathers the parameters of units before they compute and lets go of them after, by the rule of
-/// the engine. docs/simulator.md, "Gathers", has the rules and their sources.
+/// the engine. docs/gathers_and_reductions.md, "Gathers", has the rules and their sources.
 class ParameterGathers {
  public:
   ParameterGathers(const LoweringContext& context, std::int32_t stage, StageBuilder& builder,

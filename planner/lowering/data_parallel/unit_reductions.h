@@ -14,7 +14,7 @@
 namespace shardwise {
 
 /// Reduces the gradients of units after their backward passes, by the rule of the engine.
-/// docs/simulator.md, "Reductions", has the rules and their sources.
+/// docs/gathers_and_reductions.md, "Reductions", has the rules and their sources.
 class UnitReductions {
  public:
   UnitReductions(const LoweringContext& context, std::int32_t stage, StageBuilder& builder,

@@ -145,7 +145,7 @@ void read_gpu_of(const JsonValue& root, ObjectReader& reader, ClusterSpec& clust
 
 /// Of domains that span nodes, a job takes as many nodes of each, as schedulers are asked for
 /// (Slurm's --segment): 256 GPUs are 4 x 64 of NVL72, not 72 + 72 + 72 + 40.
-/// Source: docs/time.md, Groups on links.
+/// Source: docs/collectives.md, Groups on links.
 void take_equal_segments(ClusterSpec& cluster) {
   if (cluster.tiers.size() < 2) return;
   LinkTier& inner = cluster.tiers.front();

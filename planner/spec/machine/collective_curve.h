@@ -8,9 +8,9 @@
 
 namespace shardwise {
 
-/// How far one tier of links is from its data sheet when a collective uses it: docs/time.md,
-/// "Collectives", has the formula. Steps are in units of the tier's latency, shares in units of its
-/// bandwidth. The defaults are those of NCCL's own tuning model.
+/// How far one tier of links is from its data sheet when a collective uses it. docs/collectives.md
+/// has the formula. Steps are in units of the tier's latency, shares in units of its bandwidth.
+/// The defaults are those of NCCL's own tuning model.
 struct CollectiveCoefficients {
   double launch_us = 6.6;  // from the call to the first byte; the innermost tier's counts
   // Rings and trees, by protocol. A share of 0 means the protocol is not used on these links.

@@ -49,7 +49,7 @@ struct MeasuredWith {
   friend bool operator==(const MeasuredWith&, const MeasuredWith&) = default;
 };
 
-/// Time of one GEMM as a function of its shape. docs/time.md, "Compute", has the formula.
+/// Time of one GEMM as a function of its shape. docs/compute.md has the formula.
 struct GemmCurve {
   DType dtype = DType::bf16;
   Seconds start;               // of a kernel: filling and draining the GPU
@@ -89,7 +89,7 @@ struct HeadRate {
   friend bool operator==(const HeadRate&, const HeadRate&) = default;
 };
 
-/// Time of fused attention. docs/time.md, Compute, has the formula.
+/// Time of fused attention. docs/compute.md has the formula.
 struct AttentionCurve {
   Seconds start;
   Seconds block;                // first loads and write-back of one block of 128 queries

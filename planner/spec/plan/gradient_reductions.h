@@ -8,7 +8,7 @@
 namespace shardwise {
 
 // After which micro-batches of a step gradients are reduced. Lowering, step-time model and ledger
-// ask here. docs/memory.md and docs/time.md have what follows from it.
+// ask here. docs/memory.md and docs/data_parallel_time.md have what follows from it.
 
 /// Whether reductions leave a rank with its shard of the gradients.
 constexpr bool shards_gradients(const Layout& layout) {

@@ -23,7 +23,7 @@ struct ScheduleFacts {
   // All forward passes of a chunk come before its first backward pass.
   bool forward_first = false;
   // Receives are posted ahead of the pass that ends before they are needed, with one chunk too.
-  // docs/simulator.md, "Schedules", has the sources.
+  // docs/schedules.md has the sources.
   bool receives_ahead = true;
   // Fewest micro-batches a stage for which bubble and memory are what the schedule's paper says;
   // one less in all where `less_one`. 0 = any number.

@@ -105,7 +105,7 @@ std::optional<Assumption> curves_assumption(const ClusterSpec& cluster, const Cu
   return Assumption{
       "curves.not_measured",
       fmt::format("not measured on {}: {}", cluster.gpu.name, stand_ins_text(borrowed)),
-      "docs/time.md, Compute and Collectives"};
+      "docs/compute.md and docs/collectives.md"};
 }
 
 }  // namespace shardwise

@@ -43,7 +43,7 @@ struct CurveUse {
 };
 
 /// Every curve that a job on all cluster.gpus GPUs uses and that was not measured: kernels, and the
-/// tiers of links that some of its ranks need to reach each other. docs/time.md, Compute.
+/// tiers of links that some of its ranks need to reach each other. docs/compute.md.
 std::vector<BorrowedCurve> borrowed_curves(const ClusterSpec& cluster, const CurveUse& use);
 
 /// A machine counts as measured when its GEMMs and links were, on it or on the same chip.

@@ -22,7 +22,7 @@ Violations report_violations(const nlohmann::json& report);
 
 /// Of both for one layout: the same ledger, the same step by the step-time model, and without
 /// contention the same step on the clock: to 1 % layer by layer, to 5 % kernel by kernel, where the
-/// overlap of transfers is not told apart (docs/simulator.md, The step program).
+/// overlap of transfers is not told apart (docs/step_program.md).
 Violations simulation_violations(const nlohmann::json& estimated, const nlohmann::json& simulated,
                                  bool by_kernel);
 

@@ -116,7 +116,7 @@ class Apart {
     if (issued < 1.0005 * alone && drawn_ % 4 != 0) return;
     const double issued_apart = simulated(plan, true) / issued - 1;
     // The host issues a collective for each of many small buckets, which the closed form adds up
-    // over a stage (docs/time.md, Launch).
+    // over a stage (docs/time.md, The rest).
     const double most = plan.layout.ddp_bucket_size > 0 ? 0.02 : 0.011;
     EXPECT_NEAR(issued_apart, 0, most) << named << " with its host, " << issued / alone << " x";
     ++issued_;

@@ -123,7 +123,7 @@ TEST_P(EveryGpu, MovesNoByteFasterThanItsMemory) {
   EXPECT_EQ(memory_bound_time(gpu_, Bytes(0)), Seconds(0));
 }
 
-// planner/spec/machine/gpu_spec.h and docs/time.md, "Compute": what was not measured says what
+// planner/spec/machine/gpu_spec.h and docs/compute.md: what was not measured says what
 // stands in.
 TEST_P(EveryGpu, NamesTheDataOrTheStandInOfEveryCurve) {
   std::vector<FitRecord> fits = {gpu_.grouped_gemm.fit, gpu_.attention_forward.fit,

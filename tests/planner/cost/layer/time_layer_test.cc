@@ -327,7 +327,7 @@ TEST(LayerTime, ChargesTheZeroesOfASharedTableOnce) {
 }
 
 /// A bias gradient is a pass over 4096 rows of the output's gradient in bf16, on a GPU too: there
-/// the product of the weight gradient could sum it, which takes longer (docs/time.md).
+/// the product of the weight gradient could sum it, which takes longer (docs/layer_time.md).
 TEST(LayerTime, SumsBiasGradientsByAPassOverTheRows) {
   Priced p;
   p.model = test::gpt(8, 512, 8, 32000);
