@@ -50,7 +50,7 @@ std::string waterfall(const StepReport& plan, const StepReport& other,
   const Seconds whole = simulated.value_or(estimated);
   std::vector<Difference> parts = differences(plan, other);
   // Overlap and waiting.
-  if (simulated) parts.push_back({"left out by the closed form", whole - estimated});
+  if (simulated) parts.push_back({"left out by the step-time model", whole - estimated});
   double low = 0;
   double high = 0;
   double at = 0;
@@ -119,9 +119,10 @@ std::string why_not_section(const PageContent& page) {
     ++told;
   }
   if (made.empty()) return "";
-  return section("why-not", "Why not another layout",
-                 "what the next best differ by: parts by the closed form, the step as simulated",
-                 "<div class=\"others\">\n" + made + "</div>\n");
+  return section(
+      "why-not", "Why not another layout",
+      "what the next best differ by: parts by the step-time model, the step as simulated",
+      "<div class=\"others\">\n" + made + "</div>\n");
 }
 
 }  // namespace shardwise::sim
