@@ -10,10 +10,10 @@
 namespace shardwise {
 namespace {
 
-/// Of two messages that a stage sends and two that it receives in a forward and a backward chunk,
-/// those that arrive do so at once where a backward pass takes twice a forward pass: a stage begins
-/// its steady state one forward chunk before the stage that hands it activations. So of four, one
-/// runs beside another.
+/// In a forward and a backward chunk of the steady state a stage sends two messages and receives
+/// two. The two receives coincide where a backward pass takes twice a forward pass: a stage begins
+/// its steady state one forward chunk before the stage that sends it activations. So messages run
+/// beside compute for 3/4 of their time.
 constexpr double kBusyTimesAMessage = 0.75;
 
 /// Messages that run beside passes slow them.
@@ -62,8 +62,8 @@ void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& conte
   detail.reduced_bytes = data.reduced_bytes;
   detail.finalize = parts.optimizer - states.optimizer.update;
   detail.wire = wire_time(stages, context);
-  // Of all stages those that are waited for; of the others, beside passes, one stage's. The same of
-  // copies.
+  // Exposed messages are summed over all stages, hidden ones are counted on one stage. Host copies
+  // likewise.
   detail.messages = std::max(step.messages, parts.pp_exposed);
   detail.copied = states.optimizer.transfer;
   if (context.layout->offload_activations) {

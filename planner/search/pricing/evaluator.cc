@@ -24,7 +24,8 @@ std::int32_t number_of(std::vector<T>& known, const T& value) {
   return number;
 }
 
-/// Offloading moves what a layer keeps, the dtype of gradients is the buffer's.
+/// Memory of a layer depends neither on activation offload, which moves what the layer keeps, nor
+/// on the dtype of gradients, which is the buffer's.
 bool shares_memory(LayerChoice a, const LayerChoice& b) {
   a.fp32_gradients = b.fp32_gradients;
   a.offload_activations = b.offload_activations;
