@@ -16,9 +16,10 @@ MOST = 38
 SHORT = 25
 SHORT_PAGES = {
     "docs/collective_fits.md", "docs/collectives.md", "docs/compute.md", "docs/compute_fits.md", "docs/data_parallel_time.md",
-    "docs/gathers_and_reductions.md", "docs/layer_time.md", "docs/noise_and_failures.md", "docs/pipeline_time.md",
-    "docs/schedules.md", "docs/simulated_step.md", "docs/simulator.md", "docs/step_program.md", "docs/time.md",
-    "docs/measurements/compute_fits.md", "docs/measurements/simulated_comparisons.md", "docs/measurements/simulator.md",
+    "docs/gathers_and_reductions.md", "docs/gpus.md", "docs/kernels.md", "docs/layer_time.md", "docs/models.md",
+    "docs/noise_and_failures.md", "docs/pipeline_time.md", "docs/ranks.md", "docs/schedules.md", "docs/simulated_step.md",
+    "docs/simulator.md", "docs/step_program.md", "docs/time.md", "docs/measurements/compute_fits.md",
+    "docs/measurements/simulated_comparisons.md", "docs/measurements/simulator.md",
 }
 # Pages that still have longer ones.
 OPEN_PAGES = {"docs/frameworks.md", "docs/memory.md", "docs/score.md", "docs/viewer.md"}
