@@ -21,7 +21,6 @@
 #include "planner/export/kept_of.h"
 #include "planner/export/plan_fit.h"
 #include "planner/files/atomic_file_set.h"
-#include "planner/files/untied_page.h"
 #include "planner/legality/legality.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/json/catalogue.h"
@@ -185,7 +184,6 @@ ExitCode run_export(const ExportFlags& flags) {
     return broken;
   });
   if (!plan) return refuse(plan.problems());
-  tell_untied_page(flags.plan);
   const std::string folder = flags.output.empty() ? flags.to : flags.output;
   const Result<std::vector<std::string>> former = former_files(folder);
   if (!former) return refuse(former.problems());

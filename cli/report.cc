@@ -17,7 +17,6 @@
 #include "cli/verbs.h"
 #include "planner/command/number_flags.h"
 #include "planner/files/atomic_file_set.h"
-#include "planner/files/untied_page.h"
 #include "planner/legality/legality.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/report/report_json.h"
@@ -52,7 +51,6 @@ ExitCode run_report(const ReportFlags& flags) {
   if (!outputs.empty()) return refuse(outputs);
   const Result<Plan> plan = read_plan(flags.plan, check_plan);
   if (!plan) return refuse(plan.problems());
-  tell_untied_page(flags.plan);
   std::optional<StepReport> measured;
   if (!flags.measured.empty()) {
     Result<StepReport> read = read_measured(flags.measured, *plan);

@@ -8,7 +8,6 @@
 
 #include "cli/output_flags.h"
 #include "cli/simulate_files.h"
-#include "planner/files/untied_page.h"
 #include "planner/question/flags.h"
 
 namespace shardwise::cli {
@@ -55,7 +54,6 @@ Result<sim::PlannedStep> planned_step(const SimulateFlags& flags) {
   if (!fixed.empty()) return fixed;
   Result<sim::PlannedStep> read = sim::read_step(flags.asked);
   if (!read) return read;
-  if (!flags.asked.plan.empty()) tell_untied_page(flags.asked.plan);
   return checked_step(flags, *std::move(read));
 }
 

@@ -42,7 +42,6 @@
 #include "executor/weights/save_weights.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
-#include "planner/files/untied_page.h"
 #include "planner/legality/legality.h"
 #include "planner/spec/report/report_json.h"
 
@@ -373,7 +372,6 @@ int run(const RunOptions& asked) {
   if (launcher.ranks == 1 && plan && are_processes(*plan, options)) {
     return run_local_ranks(options.command, static_cast<int>(plan->layout.world()));
   }
-  if (plan && launcher.rank == 0) tell_untied_page(options.plan);
   const JobFacts facts = {"train", options.plan, options.checkpoint_dir, 0};
   if (launcher.ranks > 1) {
     const auto rank_main = [&](World& world, AbortSignal& abort) {

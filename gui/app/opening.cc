@@ -9,7 +9,6 @@
 #include "gui/models/compare/compared.h"
 #include "gui/models/compare/file_kind.h"
 #include "gui/models/question/open_question.h"
-#include "planner/files/untied_page.h"
 #include "planner/legality/legality.h"
 #include "planner/question/subject.h"
 #include "planner/spec/report/report_json.h"
@@ -120,7 +119,6 @@ Result<Opening> open_plan(const Options& options) {
                       : file.empty() ? plan_of_compared(opening)
                                      : read_plan(file, check_plan);
   if (!plan) return plan.problems();
-  if (!named && !file.empty()) tell_untied_page(file);
   opening.plan = *std::move(plan);
   opening.file = file;
   return opening;

@@ -95,10 +95,9 @@ TEST_F(ReportVerb, IsTakenWhereAPlanIs) {
   EXPECT_EQ(test::bytes_of_file(again), first);
 }
 
-// Defect N8: a page whose digest was taken out is read, and said to be tied to nothing.
-TEST_F(ReportVerb, SaysWhereAPageShowsNoDigest) {
+// Defect N8: a page whose digest was taken out.
+TEST_F(ReportVerb, RefusesAPageThatShowsNoDigest) {
   ASSERT_EQ(report({plan_, "-o", page_}).exit_code, 0);
-  EXPECT_THAT(shardwise({"simulate", page_}).err, Not(HasSubstr("digest")));
   std::string page = test::bytes_of_file(page_);
   const std::string id = "id=\"plan-sha256\"";
   page.erase(page.find(id), id.size());
@@ -107,8 +106,9 @@ TEST_F(ReportVerb, SaysWhereAPageShowsNoDigest) {
            {"simulate", untied},
            {"report", untied, "-o", scratch_.path("r.html")},
            {"export", untied, "--to", "megatron-lm", "-o", scratch_.path("exported")}}) {
-    EXPECT_THAT(shardwise(words).err, HasSubstr("note: " + untied + " shows no digest of its plan"))
-        << words.front();
+    const Outcome refused = shardwise(words);
+    EXPECT_EQ(refused.exit_code, 2) << words.front();
+    EXPECT_THAT(refused.err, HasSubstr("the page shows no digest of its plan")) << words.front();
   }
 }
 

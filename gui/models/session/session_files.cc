@@ -8,7 +8,6 @@
 #include "gui/models/session/session.h"
 #include "gui/models/window/left_view.h"
 #include "planner/legality/legality.h"
-#include "planner/spec/plan/plan_page.h"
 
 namespace shardwise::view {
 
@@ -104,12 +103,12 @@ void Session::open_file(const std::string& path) {
       return read_plan(path, check_plan);
     }));
     const bool of_plan = *kind.read == FileKind::plan;
-    return [this, path, plan, of_plan, untied = of_plan ? untied_plan(path) : ""] {
+    return [this, path, plan, of_plan] {
       if (!plan->read) return fail(path, plan->failure);
       files_.read("of file.open", path);
       if (of_plan) files_.has_plan(path, *plan->read);
       done_reading(path);
-      say(untied.empty() ? "opened " + path : untied);
+      say("opened " + path);
       take_subject(*std::move(plan->read));
       follows_ = 0;  // the file has a layout
     };

@@ -102,21 +102,27 @@ bool is_plan(const PageElement& element) {
          });
 }
 
-/// What is wrong where the page shows the digest of another plan than the one it holds. Pages that
-/// were made before they showed one are right.
-std::optional<Diagnostic> of_other_plan(const std::string& file, std::string_view page,
+/// What is wrong where the page shows no digest, or that of another plan than the one it holds.
+std::optional<Diagnostic> untied_plan(const std::string& file, std::string_view page,
                                         const PageElement& plan,
                                         const std::vector<PageElement>& elements) {
+  constexpr const char* kOriginal = "give the plan.json, or the page as shardwise report wrote it";
   const std::string held = sha256(unescaped_json(plan.text));
+  bool tied = false;
   for (const PageElement& each : elements) {
-    if (each.id != kDigestId || each.text == held) continue;
+    if (each.id != kDigestId) continue;
+    tied = true;
+    if (each.text == held) continue;
     return page_problem(file, page, plan.begin,
                         fmt::format("the plan was changed: its SHA-256 is {}, but the page shows "
                                     "the plan {}",
                                     held, shown(each.text, held.size())),
-                        "give the plan.json, or the page as shardwise report wrote it");
+                        kOriginal);
   }
-  return std::nullopt;
+  if (tied) return std::nullopt;
+  return page_problem(file, page, plan.begin,
+                      "the page shows no digest of its plan, so nothing ties what it shows to it",
+                      kOriginal);
 }
 
 }  // namespace
@@ -168,22 +174,11 @@ Result<std::string> plan_in_page(std::string_view page, const std::string& file)
     return page_problem(file, page, plan->begin, "the page ends inside its plan",
                         "is the file complete?");
   }
-  if (std::optional<Diagnostic> problem = of_other_plan(file, page, *plan, elements)) {
+  if (std::optional<Diagnostic> problem = untied_plan(file, page, *plan, elements)) {
     return *std::move(problem);
   }
   const auto begin = static_cast<std::size_t>(plan->text.data() - page.data());
   return std::string(lines_before(page, begin), '\n').append(plan->text);
-}
-
-std::string untied_plan(const std::string& file) {
-  const Result<std::string> page = read_file(file);
-  if (!page || !is_page(*page) || page->size() > kMostPageBytes) return "";
-  const std::vector<PageElement> elements = elements_with_id(*page);
-  if (std::ranges::find(elements, kDigestId, &PageElement::id) != elements.end()) return "";
-  return fmt::format(
-      "{} shows no digest of its plan, as pages of earlier versions: nothing ties what it "
-      "shows to the plan that is read",
-      shown(file, 200));
 }
 
 }  // namespace shardwise

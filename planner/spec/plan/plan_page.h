@@ -28,13 +28,9 @@ bool is_page(std::string_view text);
 
 /// The JSON text of the one plan in a page, below as many empty lines as stand before it, so that
 /// problems have the page's lines. The plan is an element as a browser finds it (page_elements.h).
-/// Refuses pages without a plan, with two, cut-off ones, and those that show the digest of another
-/// plan. A page may show none, as those made by earlier versions: untied_plan() says so.
+/// Refuses pages without a plan, with two, cut-off ones, and those that show no digest or that of
+/// another plan.
 /// \param file  the name put into diagnostics
 Result<std::string> plan_in_page(std::string_view page, const std::string& file);
-
-/// A line for people where a file is a page that shows no digest: it may say one thing and hold the
-/// plan of another. Empty for other files, those that cannot be read among them.
-std::string untied_plan(const std::string& file);
 
 }  // namespace shardwise
