@@ -69,13 +69,18 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-/// One that a run of the folder's does not look at, good or not.
-void note_owner(const FolderContents& contents, VerifiedCheckpoint& found) {
-  if (!contents.owner || found.run.empty() || found.run == *contents.owner) return;
-  found.notes.push_back(
-      fmt::format("of another run than the folder's, {}, whose --resume latest "
-                  "skips it",
-                  short_run_id(*contents.owner)));
+/// One of another run than the folder's: --resume does not look at it, good as it is.
+void skip_other_runs(const fs::path& path, const FolderContents& contents,
+                     VerifiedCheckpoint& found) {
+  if (!contents.owner || found.run == *contents.owner) return;
+  if (found.state != CheckpointState::good) return;
+  found.state = CheckpointState::skipped;
+  found.problems = {
+      {path.string(), 0, 0, "",
+       fmt::format(
+           "is of run {}, but the folder's run.json names {}, whose --resume latest skips it",
+           short_run_id(found.run), short_run_id(*contents.owner)),
+       ""}};
 }
 
 }  // namespace
@@ -110,7 +115,7 @@ VerifiedFolder verify_checkpoints(const fs::path& folder,
     VerifiedCheckpoint found = verified(path, step);
     // A run removed it while it was read.
     if (found.state == CheckpointState::damaged && !is_there(path)) return;
-    note_owner(contents, found);
+    if (step) skip_other_runs(path, contents, found);
     add(std::move(found));
   };
   for (const NamedCheckpoint& named : contents.checkpoints) read(named.path, named.step);

@@ -178,14 +178,15 @@ TEST_F(VerifiedCheckpoints, AreGoodBesideUnfinishedOnesAndFilesThatNobodyReads) 
   EXPECT_EQ(found.checkpoints[3].name, "step-00000009.partial");
 }
 
-TEST_F(VerifiedCheckpoints, AreNamedWhereTheyAreOfAnotherRunThanTheFolder) {
+TEST_F(VerifiedCheckpoints, AreSkippedWhereTheyAreOfAnotherRunThanTheFolder) {
   scratch_.write_bytes(
       "run.json", R"({"schema": "shardwise.run/1", "run": ")" + std::string(32, 'a') + "\"}\n");
   const VerifiedFolder found = verify();
-  EXPECT_TRUE(found.all_good());
-  EXPECT_THAT(found.checkpoints.front().notes,
-              ElementsAre("of another run than the folder's, aaaaaaaa, whose --resume latest skips "
-                          "it"));
+  EXPECT_FALSE(found.all_good());
+  EXPECT_EQ(found.count(State::skipped), std::ssize(found.checkpoints));
+  EXPECT_THAT(
+      to_string(found.checkpoints.front().problems),
+      HasSubstr("but the folder's run.json names aaaaaaaa, whose --resume latest skips it"));
   scratch_.write_bytes("run.json", R"({"schema": "shardwise.run/1", "run": "x"})");
   EXPECT_THAT(to_string(verify().problems), HasSubstr("run.json:1:"));
   EXPECT_FALSE(verify().all_good());
