@@ -122,6 +122,14 @@ ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport est
   return ExitCode::nothing_fits;
 }
 
+sim::Simulation simulated(const SimulateFlags& flags, const Plan& plan) {
+  const std::int64_t sequences = plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size);
+  const Meanwhile meanwhile(fmt::format(
+      "simulating {} sequences over {} layers; a smaller --global-batch-size is sooner done",
+      sequences, plan.model.layers.size()));
+  return sim::simulate(plan, sim::options_of(flags.asked));
+}
+
 ExitCode run_simulate(SimulateFlags& flags) {
   flags.asked.memory_limit = memory_bound().value_or(Bytes(0));
   flags.asked.traced = !flags.trace.empty();
@@ -150,7 +158,7 @@ ExitCode run_simulate(SimulateFlags& flags) {
   if (estimated.verdict.fit == Fit::does_not_fit && !flags.ignore_memory) {
     return say_misfit(flags, *plan, std::move(estimated));
   }
-  sim::Simulation made = sim::simulate(*plan, sim::options_of(flags.asked));
+  sim::Simulation made = simulated(flags, *plan);
   made.report.assumptions.insert(made.report.assumptions.end(), read->assumptions.begin(),
                                  read->assumptions.end());
   made.report.closed_form =
