@@ -104,8 +104,8 @@ bool is_plan(const PageElement& element) {
 
 /// What is wrong where the page shows no digest, or that of another plan than the one it holds.
 std::optional<Diagnostic> untied_plan(const std::string& file, std::string_view page,
-                                        const PageElement& plan,
-                                        const std::vector<PageElement>& elements) {
+                                      const PageElement& plan,
+                                      const std::vector<PageElement>& elements) {
   constexpr const char* kOriginal = "give the plan.json, or the page as shardwise report wrote it";
   const std::string held = sha256(unescaped_json(plan.text));
   bool tied = false;
