@@ -106,6 +106,8 @@ void check_job(const JobSpec& job, const EngineProfile& engine, Refusals& refuse
                  std::string(name_of(job.moment_dtype)), "fp32 is");
   refused.unless(job.optimizer == Optimizer::adamw, "/job/optimizer",
                  std::string(shardwise::name_of(job.optimizer)), "adamw is");
+  refused.unless(!is_bitsandbytes(job.adamw), "/job/adamw",
+                 std::string(shardwise::name_of(job.adamw)), "fused is");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "planner/cost/layer/expert_load.h"
@@ -118,6 +119,17 @@ void assume_job(StepReport& report, const ModelSpec& model, const ClusterSpec& c
                      "of {} gets {:.2f} times the mean",
                      job.expert_skew, layout.ep, busiest_expert_rank(model, job, layout)),
          "planner/cost/layer/expert_load.h; --expert-skew and --expert-imbalance"});
+  }
+  const Verdict& verdict = report.verdict;
+  if (is_paged(job.adamw) && verdict.host > Bytes(0)) {
+    const Bytes paged = verdict.host / std::min(cluster.gpus, cluster.gpus_per_node);
+    report.assumptions.push_back(
+        {"adamw.paged",
+         fmt::format("{} of moments a GPU are in managed memory, which no number of the GPU "
+                     "counts: there where it has room, else each step moves them over the host "
+                     "link and back, at most {} more",
+                     format_bytes(paged), format_seconds(paged / cluster.host_link * 2)),
+         "docs/memory.md, AdamW of bitsandbytes"});
   }
   if (layout.offload_activations && detail.offload_bytes > 0) {
     report.assumptions.push_back(

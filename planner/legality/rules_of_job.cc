@@ -87,6 +87,33 @@ const LayoutRule kJobRules[] = {
                          "needs Megatron's distributed optimizer, which ZeRO stage 0 is without",
                          "use --zero-stage 1, or fp32"};
      }},
+    {"engine_bitsandbytes", "bitsandbytes' AdamW updates plain tensors of PyTorch", kReadsJob,
+     false,
+     [](const LayoutQuestion& q, const Layout&) {
+       return is_bitsandbytes(q.job->adamw) && !takes_bitsandbytes(*q.job, *q.engine);
+     },
+     [](const LayoutQuestion& q, const Layout&) {
+       if (q.job->optimizer != Optimizer::adamw) {
+         return RuleBreach{"--adamw",
+                           fmt::format("{} is an AdamW, and --optimizer {} is another optimizer",
+                                       name_of(q.job->adamw), name_of(q.job->optimizer)),
+                           "use --optimizer adamw"};
+       }
+       return RuleBreach{"--adamw",
+                         fmt::format("{} is bitsandbytes', which is not modelled under {}",
+                                     name_of(q.job->adamw), q.engine->name),
+                         "use --engine fsdp1 with PyTorch's operators"};
+     }},
+    {"bitsandbytes_moments", "bitsandbytes' AdamW has moments of its own types", kReadsJob, false,
+     [](const LayoutQuestion& q, const Layout&) {
+       return is_bitsandbytes(q.job->adamw) && is_narrow(q.job->moment_dtype);
+     },
+     [](const LayoutQuestion& q, const Layout&) {
+       return RuleBreach{"--moment-dtype",
+                         fmt::format("{} with --adamw {}, which has moments in 8 bits or fp32",
+                                     name_of(q.job->moment_dtype), name_of(q.job->adamw)),
+                         "leave out --moment-dtype"};
+     }},
     {"narrow_states_of_adamw", "Megatron keeps AdamW's states alone in fewer bits than fp32",
      kReadsJob, false,
      [](const LayoutQuestion& q, const Layout&) {

@@ -45,7 +45,7 @@ void PassMemoryBuffers::residents() {
   // The first step makes the moments of an engine that makes them late.
   const bool late = moments_are_late(context_.memory_rules, context_.layout());
   if (!context_.first_step || !late) {
-    builder_.resident(MemoryCategory::optimizer_moments, states.moments.bytes());
+    builder_.resident(MemoryCategory::optimizer_moments, states.moment_bytes());
   }
   if (!context_.first_step) {
     const BuffersBetweenSteps kept =
@@ -234,7 +234,7 @@ void PassMemoryBuffers::optimizer(OperationLists& lists) {
   const bool late = moments_are_late(context_.memory_rules, context_.layout());
   if (context_.first_step && late) {
     lists.allocates.push_back(
-        builder_.lasting(MemoryCategory::optimizer_moments, states.moments.bytes()));
+        builder_.lasting(MemoryCategory::optimizer_moments, states.moment_bytes()));
   }
 }
 

@@ -36,9 +36,13 @@ bool takes_packed(const EngineProfile& engine, const JobSpec& job) {
 }  // namespace
 
 AdapterTexts take_adapter_texts(std::map<std::string, std::string>& texts) {
-  AdapterTexts taken = {take(texts, "lora_targets"), take(texts, "lora_rank"),
-                        take(texts, "base_format")};
+  AdapterTexts taken;
+  taken.targets = take(texts, "lora_targets");
+  taken.rank = take(texts, "lora_rank");
+  taken.base = take(texts, "base_format");
   if (taken.targets.empty()) return taken;
+  const auto adamw = texts.find("adamw");
+  taken.adamw_open = adamw == texts.end() || adamw->second.empty();
   std::string& frozen = texts["frozen_base"];
   if (frozen.empty()) frozen = "true";
   return taken;
@@ -88,13 +92,30 @@ void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics
                     fmt::join(adapter_targets(subject.model), ", "))));
     return;
   }
+  constexpr const char* kSource = "docs/memory.md, Adapters";
   const bool packed = choice.base != BaseFormat::as_computed;
   subject.assumptions.push_back(
       {"adapters",
        fmt::format("adapters of rank {} (--lora-rank) with dropout before them, as PEFT adds them",
                    choice.rank) +
            (packed ? ", beside matrices of bitsandbytes" : ""),
-       "docs/memory.md, Adapters"});
+       kSource});
+  if (!packed) return;
+  JobSpec& job = subject.job;
+  if (job.main_dtype == DType::fp32) {
+    subject.assumptions.push_back(
+        {"adapters.dtype",
+         "adapters, embedding and head in fp32, as PEFT casts them; QLoRA's own script and TRL "
+         "train adapters in 16 bits (--main-dtype bf16)",
+         kSource});
+  }
+  if (asked.adamw_open && takes_bitsandbytes(job, subject.engine) &&
+      job.moment_dtype == DType::fp32) {
+    job.adamw = AdamwKernel::paged;
+    subject.assumptions.push_back(
+        {"adapters.adamw", "bitsandbytes' paged AdamW, as QLoRA's recipes have it (--adamw)",
+         kSource});
+  }
 }
 
 std::map<std::string, std::string> adapter_texts(const ModelSpec& model) {

@@ -30,6 +30,7 @@ struct AdapterTexts {
   std::string targets;
   std::string rank;
   std::string base;
+  bool adamw_open = false;  // nobody asks for an AdamW
 };
 /// Takes them out of `texts` and, where there are any, freezes the rest of the model.
 AdapterTexts take_adapter_texts(std::map<std::string, std::string>& texts);

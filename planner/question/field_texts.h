@@ -63,7 +63,9 @@ inline constexpr std::array<FieldText, 37> kJobTexts = {{
 
     {kOptimizerGroup, "optimizer", "KIND", "adamw, sgd or sgd_momentum [adamw]"},
     {kOptimizerGroup, "adamw", "KIND",
-     "torch.optim.AdamW of fsdp1 and fsdp2: fused, foreach or for_loop [fused]"},
+     "AdamW of fsdp1 and fsdp2: fused, foreach or for_loop; bitsandbytes' of fsdp1: bnb_8bit, "
+     "paged "
+     "or paged_8bit [fused; paged with --base-format]"},
     {kOptimizerGroup, "main_dtype", "TYPE",
      "Type of the weights the optimizer updates [fp32]; bf16: rounded stochastically in a run"},
     {kOptimizerGroup, "moment_dtype", "TYPE", "Type of the optimizer's moments [fp32]"},

@@ -111,12 +111,16 @@ double optimizer_traffic(const JobSpec& job, Kernels kernels, AdamwKernel adamw)
   const double clipping = kernels == Kernels::planned ? 0 : 2 * kFp32;
   // Ours updates bf16 weights alone where they are the main ones.
   const double main = kernels == Kernels::planned ? bytes_of(job.main_dtype) : kFp32;
+  // A byte, and the fp32 scale of 256 elements.
+  constexpr double kBlockwise = 1 + kFp32 / 256;
+  const double moment = is_blockwise(adamw) ? kBlockwise : bytes_of(job.moment_dtype);
   // Gradient read; weight and moments read and written.
-  const double fused = kFp32 + 2 * (main + moments * bytes_of(job.moment_dtype));
+  const double fused = kFp32 + 2 * (main + moments * moment);
   // Operator by operator: decay 2 tensors, first moment 3, second 2 + 3, root, division and epsilon
   // 2 each, update 4. Source: pytorch@v2.15.0:torch/optim/adam.py, _multi_tensor_adam.
   constexpr double kTensors = 20;
-  const bool one_by_one = job.optimizer == Optimizer::adamw && adamw != AdamwKernel::fused;
+  const bool one_by_one = job.optimizer == Optimizer::adamw &&
+                          (adamw == AdamwKernel::foreach || adamw == AdamwKernel::for_loop);
   return norm + clipping + (one_by_one ? kTensors * kFp32 : fused);
 }
 

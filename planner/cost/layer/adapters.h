@@ -77,8 +77,9 @@ FrozenBytes frozen_bytes(const LayerSpec& layer, const ParameterSpec& parameter,
 bool is_scale(const ParameterSpec& parameter);
 
 /// The other half of what was cast to fp32: prepare_model_for_kbit_training does so with all
-/// that is not in 4 bits. Sharded units have one dtype, so nothing is cast under ZeRO-3.
-/// Source: peft@v0.21.2:src/peft/utils/other.py.
+/// that is not in 4 bits. Sharded units have one dtype, so nothing is cast under ZeRO-3; nor is it
+/// where adapters are in 16 bits, as the scripts that cast those cast embedding and head back.
+/// Source: peft@v0.21.2:src/peft/utils/other.py; artidoro/qlora:qlora.py, get_accelerate_model.
 bool is_remainder(const ParameterSpec& parameter);
 
 }  // namespace shardwise

@@ -42,6 +42,16 @@ bool is_fsdp2(const JobSpec& job, const EngineProfile& engine) {
          kernels_of(job, engine) != Kernels::planned;
 }
 
+/// Bytes of an element of the residual stream between layers. Norms that PEFT has cast to fp32 hand
+/// on fp32, and a product of bitsandbytes returns the type that it is given: so are the stream and
+/// its gradient, with adapters of either type. Sharded units keep norms in 16 bits.
+/// Source: bitsandbytes@0.50.2:bitsandbytes/nn/modules.py, Linear4bit.forward;
+/// peft@v0.21.2:src/peft/utils/other.py; both run under autocast (docs/memory.md, Adapters).
+std::int64_t stream_element(const LayerSpec& layer, const Layout& layout, std::int64_t bytes) {
+  const bool widened = std::ranges::any_of(layer.parameters, is_remainder);
+  return widened && layout.zero_stage < 3 ? kFp32Bytes : bytes;
+}
+
 PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
                      const EngineProfile& engine, const Layout& layout,
                      const std::vector<OperationMemory>& operations) {
@@ -51,7 +61,7 @@ PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSp
   const bool is_input = layer.role == LayerRole::embedding;
   rules.input = is_input ? 0
                          : (layout.sequence_parallel ? ceil_div(tokens, layout.tp) : tokens) *
-                               model.hidden_size * bytes;
+                               model.hidden_size * stream_element(layer, layout, bytes);
   rules.gradient_bytes = bytes;
   if (kernels_of(job, engine) == Kernels::planned) {
     rules.stream = (layout.sequence_parallel ? ceil_div(tokens, layout.tp) : tokens) *

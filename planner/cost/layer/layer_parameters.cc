@@ -56,7 +56,9 @@ bool is_trained(const ParameterSpec& p, const JobSpec& job) {
 void add_frozen(LayerParameters& parameters, const LayerSpec& layer, const ParameterSpec& p,
                 std::int64_t elements, const JobSpec& job, const Layout& layout) {
   constexpr std::int64_t kBufferBytes = 8;
-  if (is_remainder(p) && layout.zero_stage == 3) return;
+  // Who trains adapters in 16 bits casts back what PEFT has widened.
+  const bool stays = layout.zero_stage == 3 || bytes_of(job.main_dtype) < bytes_of(DType::fp32);
+  if (is_remainder(p) && stays) return;
   const bool wide = job.precision == DType::fp32 || job.precision == DType::tf32;
   const std::int64_t each = wide ? 4 : 2;
   const FrozenBytes bytes = frozen_bytes(layer, p, elements, each);

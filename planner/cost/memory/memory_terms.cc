@@ -64,6 +64,11 @@ void add_states(StageTerms& terms, const StageStates& s, const StageContext& con
   const std::uint8_t later = s.first_step.has_moments ? kAfterFirstPass : kLater;
   terms.add(optimizer_moments, late ? later : kAlways, "elements of a rank x bytes of its moments",
             s.moments);
+  terms.add(optimizer_moments, late ? later : kAlways,
+            "elements whose moments are in 8 bits x bytes of both", s.narrow_moments);
+  terms.add(optimizer_moments, late ? later : kAlways,
+            "blocks of 256 elements and values of 8 bits x bytes of both moments' scales",
+            s.moment_scales);
   add_steps(terms, s);
   terms.add(optimizer_scratch, kSteps,
             "elements stepped on at once x bytes of the step's temporaries", s.step_scratch);

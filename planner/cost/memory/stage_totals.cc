@@ -25,7 +25,7 @@ constexpr double kImbalanceDoubt = 0.25;  // tokens of the busiest expert rank a
 StateTotals state_totals(const StageStates& s) {
   StateTotals totals;
   totals.resting = s.weights.bytes() + s.narrow_weights.bytes() + s.frozen_weights.bytes() +
-                   s.main_weights.bytes() + s.gradients.bytes() + s.moments.bytes() +
+                   s.main_weights.bytes() + s.gradients.bytes() + s.moment_bytes() +
                    s.narrow_casts.bytes() + s.narrow_scales.bytes() + s.router_buffers.bytes();
   totals.buffer = s.reduce_buffer.bytes();
   totals.late_gradients = s.late_gradients.bytes();

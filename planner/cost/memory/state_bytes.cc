@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/layer/root_unit.h"
+#include "planner/cost/memory/bitsandbytes_moments.h"
 #include "planner/cost/memory/bucket_rules.h"
 #include "planner/cost/memory/rank_part.h"
 #include "planner/cost/memory/root_buckets.h"
@@ -101,6 +102,9 @@ Amount step_temporaries(const StageParts& parts, const MemoryRules& rules, const
                         std::int64_t updated) {
   switch (rules.adamw) {
     case AdamwKernel::fused:
+    case AdamwKernel::bnb_8bit:
+    case AdamwKernel::paged:
+    case AdamwKernel::paged_8bit:
       break;
     case AdamwKernel::foreach:
       return {updated, rules.parameter_bytes};
@@ -347,6 +351,15 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
   if (offloads) {
     const std::int64_t main = std::max<std::int64_t>(rules.main_bytes, rules.weight_bytes);
     s.on_host = {stepped, 2 * main + rules.moment_bytes};
+    return s;
+  }
+  if (is_bitsandbytes(rules.adamw)) {
+    const BlockMoments kept =
+        bitsandbytes_moments(parts, rules, shard_ranks(layout, placement.optimizer));
+    s.moments = {kept.wide, rules.moment_bytes};
+    s.narrow_moments = {kept.narrow, kNarrowMomentBytes};
+    s.moment_scales = {kept.scales, kMomentScaleBytes};
+    s.on_host = {kept.paged, 1};
     return s;
   }
   s.moments = {stepped, rules.moment_bytes};

@@ -44,15 +44,22 @@ struct StageStates {
   Amount gradients;       // a buffer there from the start
   Amount late_gradients;  // made in backward, freed when the step is done
   Amount moments;
-  Amount reduce_buffer;  // of all reductions, where it is there from the start
+  Amount narrow_moments;  // of those in 8 bits
+  Amount moment_scales;   // scales of their blocks, and the values that 8 bits stand for
+  Amount reduce_buffer;   // of all reductions, where it is there from the start
   StepTensors first_step;
   StepTensors steady_step;
   Amount flat_gradients;      // copy made for the reduction
   Amount received_gradients;  // or what an all-to-all brings in its place, after the last pass
-  Amount on_host;             // offloaded: main weights, moments and gradients of the same width
+  Amount on_host;             // offloaded: main weights, moments and gradients of the same width;
+                              // or moments in managed memory
   Amount step_scratch;        // temporaries of the optimizer step
   Amount narrow_casts;        // casts for products in 8 bits, from the first pass on
   Amount narrow_scales;       // and their scales
+  /// Of all moments on the GPU.
+  std::int64_t moment_bytes() const {
+    return moments.bytes() + narrow_moments.bytes() + moment_scales.bytes();
+  }
 };
 /// Bytes of a gradient in the buffer that weight gradients are added to.
 std::int64_t gradient_element_bytes(const MemoryRules& rules, const Layout& layout);

@@ -58,6 +58,10 @@ bool steps_with_torch_adamw(const JobSpec& job, const EngineProfile& engine) {
          kernels_of(job, engine) != Kernels::planned;
 }
 
+bool takes_bitsandbytes(const JobSpec& job, const EngineProfile& engine) {
+  return steps_with_torch_adamw(job, engine) && engine.padding == ShardPadding::flat;
+}
+
 std::vector<Assumption> usual_kernels_assumptions(const ModelSpec& model, const JobSpec& job,
                                                   std::span<const EngineProfile* const> engines,
                                                   bool adamw_open) {
@@ -104,7 +108,8 @@ std::vector<Assumption> usual_kernels_assumptions(const ModelSpec& model, const 
           fused ? "RMSNorms are torch.nn.RMSNorm, one kernel (--rms-norm)"
                 : "RMSNorms are transformers' own, several operators in fp32 (--rms-norm)");
     }
-    if (adamw_open && steps_with_torch_adamw(job, *engine)) {
+    const bool torchs = steps_with_torch_adamw(job, *engine) && !is_bitsandbytes(job.adamw);
+    if (adamw_open && torchs) {
       say("adamw.usual", *engine,
           "torch.optim.AdamW(fused=True); by default it takes foreach, which holds one more tensor "
           "of each shard in the step (--adamw)");

@@ -31,6 +31,10 @@ JobSpec settled_job(const JobSpec& job, const EngineProfile& engine);
 /// Whether the engine steps with torch.optim.AdamW: PyTorch's FSDP, on its fp32 shards.
 bool steps_with_torch_adamw(const JobSpec& job, const EngineProfile& engine);
 
+/// Whether bitsandbytes' AdamW may stand in its place: parameters are plain tensors, as FSDP1's
+/// are; FSDP2's are DTensors, which its kernels do not take.
+bool takes_bitsandbytes(const JobSpec& job, const EngineProfile& engine);
+
 /// What a job leaves to its engines and changes its memory, a sentence each: the loss, the norm,
 /// the optimizer's update, checkpoints of frozen blocks. Engines that take the same share a
 /// sentence; ids end in ".usual".

@@ -40,12 +40,28 @@ enum class RmsNormKernel : std::uint8_t {
   composite,  // in fp32, one operator after the other: transformers' own module
 };
 
-/// How torch.optim.AdamW updates, under engines that step with it.
+/// How AdamW updates under engines that take any optimizer of PyTorch's: torch.optim's own, or
+/// those of bitsandbytes.
 enum class AdamwKernel : std::uint8_t {
-  fused,     // one kernel, no temporaries
-  foreach,   // PyTorch's own choice on GPUs: all tensors together, a root of each second moment
-  for_loop,  // tensor by tensor: the root and its quotient
+  fused,       // one kernel, no temporaries
+  foreach,     // PyTorch's own choice on GPUs: all tensors together, a root of each second moment
+  for_loop,    // tensor by tensor: the root and its quotient
+  bnb_8bit,    // bitsandbytes' AdamW8bit: moments in 8 bits, a scale for each block
+  paged,       // its PagedAdamW: fp32 moments in managed memory
+  paged_8bit,  // its PagedAdamW8bit: both
 };
+/// Whether the moments of large tensors are in 8 bits.
+constexpr bool is_blockwise(AdamwKernel kernel) {
+  return kernel == AdamwKernel::bnb_8bit || kernel == AdamwKernel::paged_8bit;
+}
+/// Whether they are in managed memory, which the host has where the GPU has no room.
+constexpr bool is_paged(AdamwKernel kernel) {
+  return kernel == AdamwKernel::paged || kernel == AdamwKernel::paged_8bit;
+}
+/// Whether they are those of bitsandbytes.
+constexpr bool is_bitsandbytes(AdamwKernel kernel) {
+  return is_blockwise(kernel) || is_paged(kernel);
+}
 
 /// What shares a scale in 8 bits, which decides how often a matrix is read and written to be cast.
 enum class Fp8Recipe : std::uint8_t {

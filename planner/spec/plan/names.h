@@ -40,8 +40,8 @@ template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<RmsNormKernel> = {"by_engine", "fused",
                                                                             "composite"};
 template <>
-inline constexpr std::array<std::string_view, 3> kNamesOf<AdamwKernel> = {"fused", "foreach",
-                                                                          "for_loop"};
+inline constexpr std::array<std::string_view, 6> kNamesOf<AdamwKernel> = {
+    "fused", "foreach", "for_loop", "bnb_8bit", "paged", "paged_8bit"};
 template <>
 inline constexpr std::array<std::string_view, 5> kNamesOf<Kernels> = {
     "by_engine", "eager", "compiled", "transformer_engine", "planned"};

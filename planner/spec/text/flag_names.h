@@ -257,7 +257,7 @@ inline constexpr FlagName kFlagNames[] = {
     {"compile", "--kernels compiled"},
     {"torch-compile", "--kernels compiled"},
     {"transformer-impl", "--kernels"},
-    {"optim", "--optimizer"},
+    {"optim", "--optimizer or --adamw"},
     {"exp-avg-dtype", "--moment-dtype"},
     {"exp-avg-sq-dtype", "--moment-dtype"},
     {"main-params-dtype", "--main-dtype"},

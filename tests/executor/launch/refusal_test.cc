@@ -45,6 +45,13 @@ TEST(ShardwiseRun, NamesEverythingThatAPlanNeedsAndIsNotExecutable) {
   EXPECT_THAT(refused.err, HasSubstr("/job/optimizer: sgd cannot be executed\n    adamw is"));
 }
 
+TEST(ShardwiseRun, RefusesAnAdamwThatNoKernelOfOursIs) {
+  Plan plan = tiny_plan("fsdp1", 1, 2, 1);
+  plan.job.adamw = AdamwKernel::paged;
+  EXPECT_THAT(to_string(cannot_execute(plan)),
+              HasSubstr("/job/adamw: paged cannot be executed\n    fused is"));
+}
+
 // Our engine alone updates bf16 weights without a wider copy.
 TEST(ShardwiseRun, RefusesMainWeightsThatNoKernelUpdates) {
   const Scratch scratch;

@@ -65,6 +65,25 @@ TEST(RefusalClause, NamesCodeAndLineOrIsEmpty) {
   EXPECT_EQ(refusal_clause("fsdp1", "engine_pp"), "") << "FSDP1 has none that could refuse";
 }
 
+TEST(CheckLayout, RefusesAdamwOfBitsandbytesWhereItHasNoPlainTensors) {
+  Sample s;
+  s.job.adamw = AdamwKernel::paged_8bit;
+  s.engine = *find_engine("megatron_ddp");
+  EXPECT_THAT(s.problems(), ElementsAre(HasSubstr("--adamw: paged_8bit is bitsandbytes', which is "
+                                                  "not modelled under megatron_ddp")));
+  s.engine = *find_engine("fsdp1");
+  s.set("pp", "1");
+  s.set("tp", "1");
+  s.set("dp_shard", "64");
+  s.set("zero_stage", "3");
+  EXPECT_THAT(s.problems(), IsEmpty());
+  s.job.moment_dtype = DType::bf16;
+  EXPECT_THAT(s.problems(), ElementsAre(HasSubstr("--moment-dtype: bf16 with --adamw paged_8bit")));
+  s.job.moment_dtype = DType::fp32;
+  s.job.optimizer = Optimizer::sgd;
+  EXPECT_THAT(s.problems(), ElementsAre(HasSubstr("and --optimizer sgd is another optimizer")));
+}
+
 // tests/golden/engine_refusals.py has what Megatron-LM itself says.
 TEST(CheckLayout, RefusesOptimizerStatesThatMegatronsOptimizersDoNotHave) {
   Sample s;

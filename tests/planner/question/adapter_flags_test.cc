@@ -78,6 +78,62 @@ TEST(AdapterFlags, MakeTheProductsTakeLonger) {
   EXPECT_LT(all, packed);
 }
 
+// QLoRA of 33B on one GPU of 24 GB and of 65B on one of 48 GB, with paged optimizers, as its
+// authors trained them (Dettmers et al., arXiv:2305.14314).
+TEST(AdapterFlags, FitOneGpuWhereQloraTrainedOnIt) {
+  const auto verdict = [](const char* model, const char* cluster,
+                          std::map<std::string, std::string> more) {
+    more.merge(std::map<std::string, std::string>{{"lora_targets", "all-linear"},
+                                                  {"lora_rank", "64"},
+                                                  {"base_format", "nf4_double"},
+                                                  {"sequence_length", "512"}});
+    AskedEstimate asked = adapted(std::move(more));
+    asked.job.model = model;
+    asked.job.cluster = cluster;
+    asked.layout.texts["recompute"] = "full";
+    const Result<EstimateAnswer> answer = answer_estimate(asked);
+    EXPECT_TRUE(answer.ok()) << to_string(answer.problems());
+    return answer.ok() ? answer->report.verdict : Verdict();
+  };
+  for (const auto& [model, cluster] :
+       {std::pair{"llama-30b", "rtx-4090-x8"}, {"llama-65b", "rtx-a6000-x8"}}) {
+    const Verdict usual = verdict(model, cluster, {});
+    EXPECT_NE(usual.fit, Fit::does_not_fit) << model;
+    EXPECT_GT(usual.host, Bytes(0)) << model;
+    const Verdict narrow = verdict(model, cluster, {{"main_dtype", "bf16"}});
+    EXPECT_LT(narrow.needed, usual.needed) << model;
+    EXPECT_EQ(verdict(model, cluster, {{"adamw", "fused"}}).fit, Fit::does_not_fit) << model;
+  }
+}
+
+// 32 blocks of 4,096 hidden: checkpoints of a model in 4 bits keep fp32, and two more such tensors
+// are there at most.
+TEST(AdapterFlags, KeepInputsOfLayersInFp32BesideNormsInFp32) {
+  AskedEstimate asked =
+      adapted({{"lora_targets", "q_proj"}, {"base_format", "nf4"}, {"sequence_length", "512"}});
+  asked.layout.texts["recompute"] = "full";
+  const Result<EstimateAnswer> answer = answer_estimate(asked);
+  ASSERT_TRUE(answer.ok()) << to_string(answer.problems());
+  const Ledger& ledger = answer->report.stages[0][MemoryPhase::steady_forward_backward];
+  constexpr std::int64_t kInput = std::int64_t{4} * 512 * 4096;
+  EXPECT_GE(ledger[MemoryCategory::activations], 32 * kInput);
+  EXPECT_LE(ledger[MemoryCategory::activations], 34 * kInput);
+}
+
+// Adapters of 41,943,040 elements in bf16: nothing is wider than that but the moments.
+TEST(AdapterFlags, LeaveEmbeddingAndHeadNarrowBesideNarrowAdapters) {
+  const Result<EstimateAnswer> answer = answer_estimate(adapted({{"lora_targets", "all-linear"},
+                                                                 {"lora_rank", "16"},
+                                                                 {"base_format", "nf4"},
+                                                                 {"main_dtype", "bf16"}}));
+  ASSERT_TRUE(answer.ok()) << to_string(answer.problems());
+  const Ledger& ledger = answer->report.stages[0][MemoryPhase::steady_optimizer_step];
+  EXPECT_EQ(ledger[MemoryCategory::main_weights], 2 * 41'943'040);
+  constexpr std::int64_t kLinear = 6'979'321'856;
+  EXPECT_EQ(ledger[MemoryCategory::weights],
+            std::int64_t{2} * 1'050'939'392 + kLinear / 2 + 4 * kLinear / 64 + 224 * 64);
+}
+
 TEST(AdapterFlags, ThatCannotBeSayWhatCan) {
   EXPECT_THAT(to_string(problem_of({{"lora_targets", "c_attn"}})),
               HasSubstr("--lora-targets: llama-3.1-8b has no linear layer 'c_attn'\n"

@@ -24,6 +24,16 @@ TEST(OptimizerTraffic, IsFortyBytesAnElementOfAdamW) {
   EXPECT_EQ(time_rules(job, fsdp2(), cluster).optimizer_bytes, 40);
 }
 
+// 12 bytes of norm and clipping, the gradient (4), the weight both ways (8), and both ways two
+// moments of a byte each and of a scale of four bytes for 256.
+TEST(OptimizerTraffic, HasAByteForAMomentInEightBits) {
+  const JobSpec job;
+  const double narrow = optimizer_traffic(job, Kernels::eager, AdamwKernel::bnb_8bit);
+  EXPECT_DOUBLE_EQ(narrow, 12 + 4 + 8 + 2 * 2 * (1 + 4.0 / 256));
+  EXPECT_EQ(optimizer_traffic(job, Kernels::eager, AdamwKernel::paged_8bit), narrow);
+  EXPECT_EQ(optimizer_traffic(job, Kernels::eager, AdamwKernel::paged), 40);
+}
+
 // FSDP2 in bf16, bytes an element by hand: a gathered weight is read from the collective's output
 // (2) and written to its parameter (2); a gradient is read in bf16 (2) and written in the dtype of
 // the reduction, fp32 (4). Megatron's buffers are the collectives' own.
