@@ -10,8 +10,9 @@ namespace {
 
 const std::vector<EngineProfile>& all_engines() {
   static const std::vector<EngineProfile> kEngines = {
-      megatron_ddp(), megatron_fsdp(),      fsdp2(),     fsdp2_in_megatron(), fsdp1(),
-      deepspeed(),    megatron_deepspeed(), internevo(), shardwise_engine()};
+      megatron_ddp(), megatron_fsdp(),   fsdp2(),     fsdp2_in_megatron(),
+      fsdp1(),        pytorch_ddp(),     deepspeed(), megatron_deepspeed(),
+      internevo(),    shardwise_engine()};
   return kEngines;
 }
 
@@ -41,8 +42,10 @@ std::vector<const EngineProfile*> engines_of_today(const ClusterSpec& cluster) {
   std::vector<const EngineProfile*> engines;
   for (const EngineProfile& engine : all_engines()) {
     const bool ours = engine.known_as() == "shardwise";
+    const bool by_name =
+        engine.known_as() == "megatron_deepspeed" || engine.known_as() == "pytorch_ddp";
     const bool runs = executor_trains_on(cluster) ? ours : !ours;
-    if (runs && engine.known_as() != "megatron_deepspeed") engines.push_back(&engine);
+    if (runs && !by_name) engines.push_back(&engine);
   }
   return engines;
 }

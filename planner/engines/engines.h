@@ -20,6 +20,8 @@ EngineProfile fsdp2_in_megatron();
 /// PyTorch's FullyShardedDataParallel: FULL_SHARD is ZeRO stage 3, SHARD_GRAD_OP the same without
 /// reshard_after_forward, NO_SHARD stage 0, HYBRID_SHARD dp_replicate > 1.
 EngineProfile fsdp1();
+/// PyTorch's DistributedDataParallel, accelerate's MULTI_GPU: whole fp32 parameters, autocast.
+EngineProfile pytorch_ddp();
 /// DeepSpeed ZeRO 0 to 3 with its default configuration.
 EngineProfile deepspeed();
 /// Megatron-DeepSpeed of 2021 with DeepSpeed's first ZeRO-1.
@@ -39,8 +41,9 @@ std::vector<std::string> engine_names();
 const EngineProfile* find_engine(std::string_view name);
 
 /// Engines that a user can run today on such a cluster, for who names none: on GPUs all but
-/// `shardwise`, whose executor runs on CPUs, and `megatron_deepspeed`, which is software of 2021;
-/// on CPUs `shardwise` alone, which trains there.
+/// `shardwise`, whose executor runs on CPUs, `megatron_deepspeed`, which is software of 2021, and
+/// `pytorch_ddp`, of which FSDP1's NO_SHARD is the same with fewer bytes; on CPUs `shardwise`
+/// alone, which trains there.
 std::vector<const EngineProfile*> engines_of_today(const ClusterSpec& cluster);
 
 }  // namespace shardwise

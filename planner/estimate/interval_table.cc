@@ -56,7 +56,8 @@ bool holds(const std::string& of, std::string_view asked) { return of.empty() ||
 
 std::string family_of(std::string_view engine) {
   if (engine.find("megatron") != std::string_view::npos) return "megatron";
-  constexpr std::array<std::string_view, 3> kPyTorch = {"fsdp1", "fsdp2", "deepspeed"};
+  constexpr std::array<std::string_view, 4> kPyTorch = {"fsdp1", "fsdp2", "pytorch_ddp",
+                                                        "deepspeed"};
   return std::ranges::find(kPyTorch, engine) != kPyTorch.end() ? "pytorch" : std::string(engine);
 }
 

@@ -45,6 +45,7 @@ std::string_view name_of_engine(const Row& row, RowEngine& engine, Notes& notes)
   }
   if (says(by, "shardwise")) return "shardwise";
   if (says(by, "fsdp2")) return "fsdp2";
+  if (says_any(by, "pytorch ddp", "distributeddataparallel")) return "pytorch_ddp";
   return "";
 }
 

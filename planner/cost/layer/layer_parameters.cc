@@ -124,7 +124,8 @@ TensorChunks unit_chunks(const LayerSpec& layer, const JobSpec& job, const Engin
 }  // namespace
 
 bool routed_apart(const EngineProfile& engine, const Layout& layout) {
-  const bool by_groups = engine.gradient_buffer == GradientBuffer::contiguous;
+  const bool by_groups =
+      engine.gradient_buffer == GradientBuffer::contiguous || engine.keeps_buckets;
   return !by_groups || layout.ep > 1 || layout.etp != layout.tp;
 }
 

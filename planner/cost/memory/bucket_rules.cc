@@ -103,8 +103,11 @@ BucketRules bucket_rules(const EngineProfile& engine, const Layout& layout, bool
   BucketRules rules;
   const std::int64_t limit = bucket_limit(engine, layout);
   if (limit > 0 && !has_single_buckets(engine, layout, first)) rules.limit = limit;
+  rules.first_limit = engine.first_bucket_elements > 0 ? engine.first_bucket_elements : rules.limit;
   rules.cuts = engine.flattens_gradients;
-  rules.ends_before = !rules.cuts && engine.gradient_buffer == GradientBuffer::copy_in;
+  // One buffer of that size takes them, unless each bucket has its own.
+  rules.ends_before =
+      !rules.cuts && !engine.keeps_buckets && engine.gradient_buffer == GradientBuffer::copy_in;
   if (layout.zero_stage == 0) return rules;
   const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
   rules.end = {ranks.dense, ranks.routed};

@@ -37,18 +37,21 @@ bool has_single_buckets(const EngineProfile& engine, const Layout& layout, bool 
 /// distributed optimizer every tensor starts at a multiple of `start` elements and a bucket ends at
 /// a multiple of lcm(ranks, 128), or of that and 2^16; without it nothing is padded. DeepSpeed and
 /// InternEvo reduce a bucket before a tensor that would take it over that number, so only a tensor
-/// that is larger alone makes a larger bucket. DeepSpeed's first ZeRO-1 cuts flat gradients
-/// wherever the number falls.
-/// Source: Megatron-LM@d98e8a64:megatron/core/optimizer/param_layout.py:24-43,
+/// that is larger alone makes a larger bucket. PyTorch's DistributedDataParallel fills like
+/// Megatron and has a smaller first bucket. DeepSpeed's first ZeRO-1 cuts flat gradients wherever
+/// the number falls. Source: Megatron-LM@d98e8a64:megatron/core/optimizer/param_layout.py:24-43,
 /// distrib_optimizer.py:505-589;
 /// megatron/core/distributed/param_and_grad_buffer.py:954-1002;
 /// deepspeedai/DeepSpeed:deepspeed/runtime/zero/stage_1_and_2.py,
 /// reduce_independent_p_g_buckets_and_remove_grads, and @v0.4.0:stage1.py,
 /// get_data_parallel_sub_partitions; InternLM/InternEvo:
-/// internlm/solver/optimizer/hybrid_zero_optim.py, _store_and_try_reduce_grads_by_bucket.
+/// internlm/solver/optimizer/hybrid_zero_optim.py, _store_and_try_reduce_grads_by_bucket;
+/// pytorch/pytorch@v2.15.0:torch/csrc/distributed/c10d/reducer.cpp,
+/// compute_bucket_assignment_by_size.
 struct BucketRules {
   static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 4;
   std::int64_t limit = kUnlimited;
+  std::int64_t first_limit = kUnlimited;  // of the first one
   std::int64_t start = 1;
   std::array<std::int64_t, 2> end = {1, 1};   // multiple that a bucket's elements are padded to
   std::array<std::int64_t, 2> each = {1, 1};  // and, of some engines, those of each tensor
@@ -73,7 +76,8 @@ bool pads_whole_buckets(const EngineProfile& engine, const Layout& layout);
 template <class Sink>
 class BucketFiller {
  public:
-  BucketFiller(const BucketRules& rules, Sink& sink) : rules_(rules), sink_(sink) {}
+  BucketFiller(const BucketRules& rules, Sink& sink)
+      : rules_(rules), sink_(sink), limit_(rules.first_limit) {}
 
   void add(bool routed, std::int64_t elements, std::int64_t count = 1) {
     const Open& open = open_[routed ? 1 : 0];
@@ -84,7 +88,7 @@ class BucketFiller {
         continue;
       }
       const std::int64_t begin = round_up(open.length, rules_.start);
-      if (rules_.ends_before && open.length > 0 && begin + elements > rules_.limit) {
+      if (rules_.ends_before && open.length > 0 && begin + elements > limit_) {
         close(routed);
         continue;
       }
@@ -92,7 +96,7 @@ class BucketFiller {
       const std::int64_t entering = std::min(count, until_full(begin, elements, stride));
       enter(routed, begin, elements, entering, stride);
       count -= entering;
-      if (open.length >= rules_.limit) close(routed);
+      if (open.length >= limit_) close(routed);
     }
   }
   /// A dense tensor with a bucket of its own.
@@ -107,6 +111,7 @@ class BucketFiller {
     if (open.length == 0) return;
     sink_.close(routed, open.elements, open.length, round_up(open.padded, rules_.end[group]));
     open = {};
+    limit_ = rules_.limit;
   }
 
  private:
@@ -118,7 +123,7 @@ class BucketFiller {
 
   /// Tensors that enter before the bucket is full.
   std::int64_t until_full(std::int64_t begin, std::int64_t elements, std::int64_t stride) const {
-    const std::int64_t room = rules_.limit - begin - elements;
+    const std::int64_t room = limit_ - begin - elements;
     if (room <= 0) return 1;
     return 1 + (rules_.ends_before ? room / stride : ceil_div(room, stride));
   }
@@ -135,15 +140,16 @@ class BucketFiller {
   void cut(bool routed, std::int64_t elements) {
     const Open& open = open_[routed ? 1 : 0];
     while (elements > 0) {
-      const std::int64_t part = std::min(elements, rules_.limit - open.length);
+      const std::int64_t part = std::min(elements, limit_ - open.length);
       enter(routed, open.length, part, 1, part);
       elements -= part;
-      if (open.length >= rules_.limit) close(routed);
+      if (open.length >= limit_) close(routed);
     }
   }
 
   const BucketRules& rules_;
   Sink& sink_;
+  std::int64_t limit_;  // of the open bucket
   std::array<Open, 2> open_;
 };
 

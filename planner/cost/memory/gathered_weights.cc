@@ -150,6 +150,21 @@ Gathered whole_casts(const StageBuffers& buffers, const StageMoment& moment) {
   return g;
 }
 
+/// Autocast casts a weight when a product first reads it and keeps the cast to the end of the
+/// model's forward pass; what backward reads stays until then. A block that runs again casts its
+/// own anew. The look-up in a token table reads no cast. \pre no pipeline Source:
+/// pytorch@v2.15.0:aten/src/ATen/autocast_mode.cpp, cached_cast and clear_cache.
+Gathered autocasts(const StageMoment& moment, const Layout& layout, bool backward) {
+  Gathered g;
+  const bool outer = moment.layer->role == LayerRole::embedding;
+  if (outer) return g;
+  g.unit = whole(gathered_unit(*moment.layer));
+  if (moment.layer->role == LayerRole::head) g.unit.elements += moment.tied_table;
+  const bool again = backward && layout.recompute == Recompute::full;
+  if (!again) g.parts = {moment.before.gathered() - moment.outside_before, moment.before.narrow};
+  return g;
+}
+
 /// A forward pass may be the first of the step: later ones, with others in flight, hold more.
 bool nothing_else_in_flight(const StageParts& parts, const StageContext& context,
                             const StageMoment& moment) {
@@ -241,7 +256,9 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
   const bool casts = casts_units(rules);
   if (buffers.whole) {
     if (joins_root(context)) return casts ? whole_casts(buffers, moment) : g;
-    if (casts) g.unit = whole(gathered_unit(*moment.layer));
+    if (!casts) return g;
+    if (!rules.step_block) return autocasts(moment, layout, backward);
+    g.unit = whole(gathered_unit(*moment.layer));
     return g;
   }
   const Unit unit = gathered_unit(*moment.layer);

@@ -124,7 +124,7 @@ void add_gathered(StageTerms& terms, std::uint8_t phases, const Gathered& g,
   add("elements gathered ahead x bytes of a weight", g.ahead);
   add("elements of embedding and head x bytes of a weight", g.root);
   add("elements of the shard cast to be sent x bytes of a weight", g.cast);
-  add("elements of parts kept after forward x bytes of a weight", g.parts);
+  add("elements of casts or parts kept after forward x bytes of a weight", g.parts);
   add("elements of the units in the gather buffers x bytes of a weight", g.queue);
 }
 

@@ -344,6 +344,7 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
     s.gradients = {gradients + gaps, gradient_bytes};
   }
   if (keeps_gradient_shards(engine, layout)) s.reduce_buffer = reduce_buffer(rules, layout);
+  if (engine.keeps_buckets) s.reduce_buffer = {gradients, gradient_bytes};
   s.received_gradients = received_after_backward(parts, context);
   if (engine.flattens_gradients) s.flat_gradients = {gradients, gradient_bytes};
   s.first_step.gradients = s.late_gradients;

@@ -98,7 +98,10 @@ std::vector<Bucket> buckets_of(const LoweringContext& c, std::int32_t stage) {
     if (by_unit) {
       add_units(c, chunk, chunk_roots(c, stage, chunk), number, slot, buckets);
     } else {
-      const BucketRules rules = bucket_rules(engine, c.layout(), stage == 0 && n == 0);
+      BucketRules rules = bucket_rules(engine, c.layout(), stage == 0 && n == 0);
+      // The order in which gradients are ready is not known yet.
+      const bool learns = engine.keeps_buckets && c.first_step;
+      if (learns) rules.first_limit = rules.limit = BucketRules::kUnlimited;
       BucketList list(number, buckets);
       const auto memory_of = [&](const StageLayer& layer) -> const LayerMemory& {
         return c.memories[static_cast<std::size_t>(layer.kind)];

@@ -21,6 +21,7 @@ struct Bucket {
 /// The buckets of a stage in the order in which backward completes them. A bucket takes tensors in
 /// the reverse of registered_tensors(), dense and routed apart; a chunk of the model starts new
 /// ones. How they are filled and padded: BucketRules, has_single_buckets().
+/// Buckets that are kept are rebuilt after the first step, which has one a chunk.
 /// Engines that work by unit have a bucket a layer, or root_buckets() of what is outside.
 std::vector<Bucket> buckets_of(const LoweringContext& context, std::int32_t stage);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "planner/cost/layer/root_unit.h"
+#include "planner/cost/layer/token_table.h"
 #include "planner/cost/memory/stage_buffers.h"
 #include "planner/lowering/data_parallel/buckets.h"
 #include "planner/lowering/data_parallel/data_parallel_schedule.h"
@@ -55,6 +56,7 @@ class WholeParameters : public DataParallelSchedule {
     }
     ready_.resize(layers);
     kept_.resize(layers);
+    autocasts_.assign(layers, kNone);
     for (std::size_t b = 0; b < buckets_.size(); ++b) ready_[buckets_[b].first].push_back(b);
     const StageParts parts = stage_parts(context.plan->model, context.memories,
                                          context.stages[static_cast<std::size_t>(stage)]);
@@ -224,6 +226,7 @@ class WholeParameters : public DataParallelSchedule {
   /// and the root, which is embedding and head, from one end of a pass to the other.
   void cast(const LayerTurn& turn, OperationLists& lists) {
     if (!casts_units(context_.memory_rules)) return;
+    if (!joins_ && !context_.own_kernels) return autocast(turn, lists);
     if (!joins_) {
       const BufferId casts = casts_of(turn, turn.at);
       lists.allocates.push_back(casts);
@@ -249,11 +252,33 @@ class WholeParameters : public DataParallelSchedule {
     lists.allocates.push_back(next_cast_);
   }
 
+  /// Autocast keeps a layer's casts from its forward pass to its backward pass, which for a block
+  /// that runs again makes them anew: those are gone when the forward pass of all layers ends.
+  void autocast(const LayerTurn& turn, OperationLists& lists) {
+    const LayerMemory& memory = context_.memories[static_cast<std::size_t>(turn.layer().kind)];
+    if (memory.role == LayerRole::embedding) return;
+    const bool again = context_.layout().recompute == Recompute::full && is_block(memory.role) &&
+                       !turn.layer().whole;
+    BufferId& kept = autocasts_[turn.slot()];
+    if (!turn.makes_gradients() || again) {
+      const std::int64_t table = has_tied_table(memory) ? table_elements(context_.memories) : 0;
+      kept = casts_of(turn, units_.of(turn.layer()).sizes.elements() + table, turn.at);
+      lists.allocates.push_back(kept);
+    }
+    if (turn.makes_gradients()) return lists.frees.push_back(kept);
+    if (again) forward_casts_.push_back(kept);
+    if (turn.at + 1 < turn.order.size()) return;
+    lists.frees.insert(lists.frees.end(), forward_casts_.begin(), forward_casts_.end());
+    forward_casts_.clear();
+  }
+
   BufferId casts_of(const LayerTurn& turn, std::size_t at) {
-    const StageLayer& layer = turn.order[at];
+    return casts_of(turn, units_.of(turn.order[at]).sizes.elements(), at);
+  }
+  BufferId casts_of(const LayerTurn& turn, std::int64_t elements, std::size_t at) {
     return builder_.buffer(MemoryCategory::gathered_weights,
-                           units_.of(layer).sizes.elements() * context_.memory_rules.weight_bytes,
-                           layer.layer, turn.pass.microbatch);
+                           elements * context_.memory_rules.weight_bytes, turn.order[at].layer,
+                           turn.pass.microbatch);
   }
   bool is_outside(const LayerTurn& turn, std::size_t at) const {
     return !is_block(context_.memories[static_cast<std::size_t>(turn.order[at].kind)].role);
@@ -285,8 +310,10 @@ class WholeParameters : public DataParallelSchedule {
   BufferId reduce_buffer_ = kNone;
   bool joins_ = false;  // joins_root()
   std::int64_t root_elements_ = 0;
-  BufferId root_ = kNone;       // casts of the root, …
-  BufferId next_cast_ = kNone;  // … and of the layer that runs next
+  BufferId root_ = kNone;                // casts of the root, …
+  BufferId next_cast_ = kNone;           // … and of the layer that runs next
+  std::vector<BufferId> autocasts_;      // by slot
+  std::vector<BufferId> forward_casts_;  // those that the end of a forward pass frees
 };
 
 }  // namespace

@@ -111,6 +111,8 @@ struct EngineProfile {
       false;  // on request, a reduce-scatter is an all-to-all and a sum in fp32
 
   std::int64_t bucket_elements = 0;           // 0 = by unit
+  std::int64_t first_bucket_elements = 0;     // a chunk's first bucket is full with so many; 0 = as
+                                              // the others
   std::int64_t bucket_elements_per_rank = 0;  // bucket = max(bucket_elements, this x dp x cp)
   std::int64_t pad_multiple = 1;              // bucket end padded to lcm(dp, this)
   std::int64_t start_multiple = 1;            // of which a sharded bucket's tensors start at one
@@ -119,6 +121,8 @@ struct EngineProfile {
   bool overlap_doubles_buffer = false;      // ZeRO-1/2: two of them where reductions overlap
   bool keeps_gradient_shards = false;   // ZeRO-3: gradients' shards and that buffer are there from
                                         // the start
+  bool keeps_buckets = false;           // copy_in: buffers of all buckets are there from the start,
+                                        // beside the gradients; one in the first step
   bool keeps_last_reduction = false;    // of a micro-batch: its input is there until the next one's
                                         // first (FSDP2, told that others follow)
   bool flattens_gradients = false;      // copied whole into a flat tensor before they are reduced

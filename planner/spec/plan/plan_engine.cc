@@ -66,6 +66,7 @@ void list_engine(Io& io, E& e) {
   io.choice("reduce_dtype", e.reduce_dtype);
   io.boolean("fp32_accumulation", e.fp32_accumulation);
   io.integer("bucket_elements", e.bucket_elements, 0, kMostBucketElements);
+  io.integer("first_bucket_elements", e.first_bucket_elements, 0, kMostBucketElements);
   io.integer("bucket_elements_per_rank", e.bucket_elements_per_rank, 0,
              kMostBucketElements / kMaxRanks);
   io.integer("pad_multiple", e.pad_multiple, 1, 1 << 30);
@@ -74,6 +75,7 @@ void list_engine(Io& io, E& e) {
   io.integer("reduce_buffer_elements", e.reduce_buffer_elements, 0, kMostBucketElements);
   io.boolean("overlap_doubles_buffer", e.overlap_doubles_buffer);
   io.boolean("keeps_gradient_shards", e.keeps_gradient_shards);
+  io.boolean("keeps_buckets", e.keeps_buckets);
   io.boolean("keeps_last_reduction", e.keeps_last_reduction);
   io.boolean("flattens_gradients", e.flattens_gradients);
   io.boolean("joins_whole_gradients", e.joins_whole_gradients);
@@ -92,7 +94,7 @@ void list_engine(Io& io, E& e) {
   io.boolean("all_gather_shares_communicator", e.all_gather_shares_communicator);
   io.texts("sources", e.sources);
 }
-static_assert(field_count<EngineProfile>() == 60, "list the new field above");
+static_assert(field_count<EngineProfile>() == 62, "list the new field above");
 
 }  // namespace
 

@@ -151,7 +151,8 @@ std::vector<std::int64_t> list_of(const EngineCase& golden, const std::string& n
     const bool roots = fills_root_buckets(golden.plan.engine, golden.plan.layout);
     return roots ? reduced(golden) : moved(golden, OpRole::reduce);
   }
-  const LoweringContext context = lowering_context(golden.plan, Granularity::layer, false);
+  const LoweringContext context =
+      lowering_context(golden.plan, Granularity::layer, name == "first_buckets");
   const bool apart = std::ranges::any_of(
       golden.lists, [](const auto& list) { return list.first == "expert_buckets"; });
   std::vector<std::int64_t> bytes;

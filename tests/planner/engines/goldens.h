@@ -22,7 +22,7 @@ struct EngineCase {
   /// "phase.gathered_and_staged" are peaks, which may be off by kLeastPeak to kMostPeak.
   Figures ledger;
   /// Bytes of collectives in order, equal one by one: "buckets", "expert_buckets" of gradients that
-  /// lie in buckets, "gathers" and "reductions" of units.
+  /// lie in buckets, "first_buckets" those of the first step, "gathers" and "reductions" of units.
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> lists;
 };
 

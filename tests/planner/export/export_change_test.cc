@@ -93,5 +93,30 @@ TEST(ExportedChange, HasTheLinesOfAScriptThatDoAsPlanned) {
   EXPECT_LT(evaluation_of(narrow->plan).step_time, evaluation_of(wide->plan).step_time);
 }
 
+// Of a plan of DistributedDataParallel the file says MULTI_GPU and nothing of FSDP.
+TEST(ExportedChange, OfDistributedDataParallelIsNoneAndIsReadAgain) {
+  Plan plan;
+  plan.model = *load_model("llama-3.2-1b");
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 16);
+  plan.engine = *find_engine("pytorch_ddp");
+  plan.layout.dp_shard = 16;
+  plan.layout.zero_stage = 0;
+  const Framework accelerate = *load_framework("accelerate", "--to");
+  const Result<Export> made = export_plan(plan, accelerate);
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_TRUE(made->substitutions.empty());
+  const std::string yaml = configuration_text(accelerate, made->settings, {});
+  EXPECT_THAT(yaml, HasSubstr("distributed_type: MULTI_GPU\n"));
+  EXPECT_THAT(yaml, HasSubstr("mixed_precision: bf16\n"));
+  EXPECT_THAT(yaml, HasSubstr("num_processes: 16\n"));
+  EXPECT_EQ(yaml.find("fsdp"), std::string::npos) << yaml;
+  AskedImport asked;
+  asked.job = {"llama-3.2-1b", "dgx-h100", "", "", {}};
+  const Result<Import> again = import_plan(accelerate, *read_configuration(yaml, "a.yaml"), asked);
+  ASSERT_TRUE(again.ok()) << to_string(again.problems());
+  EXPECT_EQ(again->plan.engine, plan.engine);
+  EXPECT_EQ(again->plan.layout, plan.layout);
+}
+
 }  // namespace
 }  // namespace shardwise

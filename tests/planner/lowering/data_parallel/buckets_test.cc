@@ -37,6 +37,27 @@ TEST(Buckets, OfMegatronEndWithTheTensorThatFillsThem) {
   for (const std::int64_t each : elements) EXPECT_GE(each, kLimit);
 }
 
+// pytorch/pytorch@v2.15.0:torch/csrc/distributed/c10d/reducer.cpp, rebuild_buckets.
+TEST(Buckets, OfDistributedDataParallelAreOneInTheFirstStepAndBeginWithASmallOneLater) {
+  Layout layout;
+  layout.dp_shard = 2;
+  Plan plan = small_plan(*find_engine("pytorch_ddp"), layout, 1);
+  plan.engine.bucket_elements = kTokenTable + kLimit;
+  const auto elements = [&](bool first_step) {
+    std::vector<std::int64_t> each;
+    for (const Bucket& bucket :
+         buckets_of(lowering_context(plan, Granularity::layer, first_step), 0)) {
+      each.push_back(bucket.elements);
+    }
+    return each;
+  };
+  const std::vector<std::int64_t> later = elements(false);
+  ASSERT_GT(later.size(), 1U);
+  EXPECT_EQ(later.front(), kTokenTable);  // full with the head, and smaller than others
+  EXPECT_EQ(elements(true),
+            std::vector{std::accumulate(later.begin(), later.end(), std::int64_t{0})});
+}
+
 TEST(Buckets, OfDeepSpeedAndInternEvoEndBeforeTheTensorThatDoesNotFit) {
   for (const char* engine : {"deepspeed", "internevo"}) {
     for (const std::int64_t each : elements_of_buckets(engine)) {
