@@ -41,6 +41,10 @@ class Registration {
     if (linear.bias >= 0) move(linear.bias, parameter);
     move(linear.weight, linear.bias >= 0 ? linear.bias : parameter);
   }
+  void move(std::int32_t parameter, std::int32_t before) {
+    const Place from = place_of(parameter);
+    std::rotate(place_of(before), from, std::next(from));
+  }
 
   std::vector<RegisteredTensor> take() { return std::move(tensors_); }
 
@@ -54,10 +58,6 @@ class Registration {
   void join(std::int32_t parameter, std::int32_t other) {
     place_of(parameter)->push_back(other);
     tensors_.erase(place_of(other));
-  }
-  void move(std::int32_t parameter, std::int32_t before) {
-    const Place from = place_of(parameter);
-    std::rotate(place_of(before), from, std::next(from));
   }
 
   std::vector<LinearParameters> linears_;
@@ -90,6 +90,20 @@ void register_attention(Registration& registration, const LayerSpec& layer,
   }
 }
 
+/// Forward norms queries and keys each behind their projection.
+std::vector<RegisteredTensor> used_tensors(const LayerSpec& layer) {
+  Registration registration(layer);
+  const auto find = [&](std::string_view name) { return registration.find("self_attn.", name); };
+  const LinearParameters* keys = find("k_proj");
+  const LinearParameters* values = find("v_proj");
+  const LinearParameters* output = find("o_proj");
+  if (keys == nullptr || values == nullptr || output == nullptr) return registration.take();
+  if (output->weight - output->first != 2) return registration.take();
+  registration.move(output->first, keys->weight);
+  registration.move(output->first + 1, values->weight);
+  return registration.take();
+}
+
 }  // namespace
 
 std::vector<RegisteredTensor> megatron_tensors(const LayerSpec& layer) {
@@ -105,7 +119,8 @@ std::vector<RegisteredTensor> megatron_tensors(const LayerSpec& layer) {
 std::vector<RegisteredTensor> registered_tensors(const LayerSpec& layer,
                                                  const EngineProfile& engine) {
   const bool megatron = engine.gradient_buffer == GradientBuffer::contiguous;
-  return megatron ? megatron_tensors(layer) : Registration(layer).take();
+  if (megatron) return megatron_tensors(layer);
+  return engine.keeps_buckets ? used_tensors(layer) : Registration(layer).take();
 }
 
 std::int64_t module_row(const ParameterSpec& p, std::int64_t rows, std::int64_t row_elements) {

@@ -43,7 +43,7 @@ MODELS = {
     "gpt2": shapes.GPT2, "thin-4": shapes.llama(4, 4096, 2048, 32, 8, 32000),
     "small-8": shapes.llama(8, 256, 688, 4, 2, 4096), "phi3-2": shapes.cut(shapes.PHI3, 2),
     "neox-4": shapes.cut(shapes.NEOX, 4), "opt-4": shapes.cut(shapes.OPT, 4),
-    "gemma2-2": shapes.cut(shapes.GEMMA2, 2), "mixtral-2": shapes.cut(shapes.MIXTRAL, 2)}
+    "gemma2-2": shapes.cut(shapes.GEMMA2, 2)}
 
 
 def case(model, ranks, mbs=1, seq=1024, recompute="none", precision="fp32", batches=1):
@@ -75,7 +75,10 @@ def cases():
     yield case("neox-4", 8)
     yield case("opt-4", 8)
     yield case("gemma2-2", 8, recompute="full")
-    yield case("mixtral-2", 8)
+    yield case("8b-2", 8, seq=4096, precision="bf16")
+    yield case("8b-4", 8, seq=8192, recompute="full", precision="bf16")
+    yield case("1b-4-tied", 8, seq=4096, precision="bf16")
+    yield case("gpt2", 8, 4, precision="bf16")
 
 
 def name(case):
@@ -102,11 +105,10 @@ def pass_of(ddp, tokens, case):
     loss.backward()
 
 
-def steps_of(ddp, case, buckets):
+def steps_of(ddp, case, tracker, buckets):
     """Peaks of the passes of three steps and what is there after each, and the lists of buckets."""
     optimizer = torch.optim.AdamW(ddp.parameters(), lr=1e-4, fused=True)
-    tracker = MemTracker()
-    tracker.track_external(ddp, optimizer)
+    tracker.track_external(optimizer)
     tokens = torch.randint(0, 100, (case["mbs"], case["seq"]))
     tracker.track_external(tokens)
     elements = sum(p.numel() for p in ddp.parameters())
@@ -165,9 +167,12 @@ def reduced(buckets, bucket):
 def measure(case):
     with llama.Group(case["ranks"]), FakeTensorMode(allow_non_fake_inputs=True):
         model = llama.build(MODELS[case["model"]], case["recompute"] == "full")
-        ddp, buckets = FakeDDP(model, init_sync=False), []
+        tracker, buckets = MemTracker(), []
+        tracker.track_external(model)
+        with tracker:  # which then knows the buckets
+            ddp = FakeDDP(model, init_sync=False)
         ddp.register_comm_hook(buckets, reduced)
-        ledger, lists = steps_of(ddp, case, buckets)
+        ledger, lists = steps_of(ddp, case, tracker, buckets)
     layout = {"dp_shard": case["ranks"], "zero_stage": 0, "micro_batch_size": case["mbs"]}
     layout |= {"recompute": "full"} if case["recompute"] == "full" else {}
     job = {"sequence_length": case["seq"], "precision": case["precision"],
