@@ -27,9 +27,19 @@ bool is_chosen(const Choice& choice, const std::string& setting) {
   return false;
 }
 
-/// The first setting that says one of the fields.
+/// The first setting that says one of the fields. Of the first field, where the training script
+/// decides and no setting says it, nothing is to blame in a file.
 const GivenSetting* place_of_fields(const std::vector<std::string>& fields,
                                     const Framework& framework, const Settings& settings) {
+  if (fields.empty()) return nullptr;
+  const auto said = std::ranges::find_if(framework.settings, [&](const SettingSpec& spec) {
+    return spec.field == fields.front() && settings.given.contains(spec.name);
+  });
+  if (said != framework.settings.end()) return settings.given.at(said->name);
+  const auto& by_script = framework.by_script;
+  if (std::ranges::find(by_script, fields.front(), &ScriptField::field) != by_script.end()) {
+    return nullptr;
+  }
   for (const SettingSpec& spec : framework.settings) {
     const auto given = settings.given.find(spec.name);
     if (given == settings.given.end()) continue;
@@ -66,6 +76,14 @@ std::string memory_words(Bytes change) {
 
 Evaluation evaluation_of(const Plan& plan) {
   return evaluate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+}
+
+bool PlanComparison::fits() const {
+  return fit_of(own_, usable_memory(plan_.cluster, plan_.job, Bytes(0))) != Fit::does_not_fit;
+}
+
+Bytes PlanComparison::size_of(const Evaluation& evaluation) const {
+  return fits() ? evaluation.point : evaluation.needed;
 }
 
 Finding PlanComparison::finding_of(const About& about) const {
@@ -113,7 +131,7 @@ bool PlanComparison::add_if_faster(const Plan& changed, const About& about) {
   found.fix =
       fmt::format("{}: a step of {} instead of {} ({:.0f} % less), {}", fix_of(about, changed),
                   format_seconds(other.step_time), format_seconds(own_.step_time), saved * 100,
-                  memory_words(other.point - own_.point));
+                  memory_words(size_of(other) - size_of(own_)));
   add(found);
   return true;
 }
@@ -121,14 +139,14 @@ bool PlanComparison::add_if_faster(const Plan& changed, const About& about) {
 bool PlanComparison::add_if_smaller(const Plan& changed, const About& about) {
   if (!check_plan(changed).empty()) return false;
   const Evaluation other = evaluation_of(changed);
-  const double saved = 1 - other.point / own_.point;
+  const double saved = 1 - size_of(other) / size_of(own_);
   if (saved < kWorthSaying) return false;
   const double longer = other.step_time / own_.step_time - 1;
   About found = about;
-  found.fix =
-      fmt::format("{}: {} instead of {} on a GPU ({:.0f} % less), the step {:.1f} % {}",
-                  fix_of(about, changed), format_bytes(other.point), format_bytes(own_.point),
-                  saved * 100, std::abs(longer) * 100, longer < 0 ? "shorter" : "longer");
+  found.fix = fmt::format("{}: {} instead of {} on a GPU{} ({:.0f} % less), the step {:.1f} % {}",
+                          fix_of(about, changed), format_bytes(size_of(other)),
+                          format_bytes(size_of(own_)), fits() ? " with what is cached" : "",
+                          saved * 100, std::abs(longer) * 100, longer < 0 ? "shorter" : "longer");
   add(found);
   return true;
 }

@@ -54,6 +54,11 @@ class PlanComparison {
   std::vector<Finding> take() { return std::move(findings_); }
 
  private:
+  /// Whether the plan does.
+  bool fits() const;
+  /// The fullest GPU as the verdict of the plan counts it: with what is cached where it fits, and
+  /// what a run cannot do without where it does not.
+  Bytes size_of(const Evaluation& evaluation) const;
   Finding finding_of(const About& about) const;
   /// What to change, with the settings that say it.
   std::string fix_of(const About& about, const Plan& changed) const;

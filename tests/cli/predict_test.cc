@@ -22,9 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The checks that predict, and the frameworks in which each can find something. torchtitan's loss
-/// works by chunks, and Megatron-LM's fused one saves no memory. Whether a script under accelerate
-/// reduces each micro-batch is the script's. Others than PyTorch's AdamW are one kernel, and others
-/// than Megatron-LM and DeepSpeed are told no buckets.
+/// works by chunks, and Megatron-LM's fused one saves no memory. Others than PyTorch's AdamW are
+/// one kernel, and others than Megatron-LM and DeepSpeed are told no buckets.
 const std::map<std::string, std::set<std::string>>& predicting_checks() {
   static const std::set<std::string> kAll = {"accelerate",  "deepspeed",   "megatron-fsdp",
                                              "megatron-lm", "torch-fsdp2", "torchtitan"};
@@ -32,8 +31,7 @@ const std::map<std::string, std::set<std::string>>& predicting_checks() {
       {"does_not_fit", kAll},
       {"recompute_for_nothing", kAll},
       {"shards_across_nodes", kAll},
-      {"reduces_every_microbatch",
-       {"deepspeed", "megatron-fsdp", "megatron-lm", "torch-fsdp2", "torchtitan"}},
+      {"reduces_every_microbatch", kAll},
       {"adamw_not_fused", {"accelerate", "torch-fsdp2", "torchtitan"}},
       {"loss_on_whole_logits", {"accelerate", "deepspeed", "megatron-fsdp", "torch-fsdp2"}},
       {"bucket_below_the_latency", {"deepspeed", "megatron-lm"}}};
@@ -131,6 +129,52 @@ TEST(Predicted, TakesFlagsForWhatTheConfigurationLeavesOpen) {
   const Outcome idle = shardwise({"check", file, "--sequence-length", "16384"});
   EXPECT_EQ(idle.exit_code, 2);
   EXPECT_THAT(idle.err, testing::HasSubstr("--sequence-length: says nothing to the rules"));
+}
+
+// accumulate() and the Trainer wait for the last micro-batch. Where the script says otherwise, no
+// line of the YAML is to blame.
+TEST(Predicted, LeavesReductionsOfAccelerateToItsScript) {
+  for (const char* version : {"1", "2"}) {
+    const test::Scratch scratch;
+    const std::string file = scratch.write_bytes(
+        "accelerate.yaml",
+        std::string("distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 16\n"
+                    "num_machines: 2\nfsdp_config:\n  fsdp_version: ") +
+            version + "\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n" +
+            (version[0] == '1' ? "  fsdp_sharding_strategy: FULL_SHARD\n"
+                               : "  fsdp_reshard_after_forward: true\n"));
+    const auto found = [&](const std::vector<std::string>& flags) {
+      std::vector<std::string> words = {
+          "check",        file,        "--cluster",           "aws-p4d", "--model",
+          "llama-3.2-3b", "--predict", "--global-batch-size", "128",     "--sequence-length",
+          "2048"};
+      words.insert(words.end(), flags.begin(), flags.end());
+      return shardwise(words).out;
+    };
+    EXPECT_THAT(found({}), testing::Not(testing::HasSubstr("gradients are reduced 8 times")));
+    const std::string each = found({"--reduce-every-microbatch=true"});
+    EXPECT_THAT(each, testing::HasSubstr(file + ": gradients are reduced 8 times a step"));
+  }
+}
+
+// The verdict of a plan that does not fit counts what a run cannot do without, and so does what is
+// proposed.
+TEST(Predicted, HasOneMeaningOfASize) {
+  const test::Scratch scratch;
+  const std::string file =
+      scratch.write_bytes("ds_config.json",
+                          R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+          "zero_optimization": {"stage": 3, "overlap_comm": true}})");
+  const Outcome large = shardwise({"check", file, "--gpus", "8", "--model", "llama-3.1-8b",
+                                   "--cluster", "dgx-h100", "--predict", "--sequence-length",
+                                   "32768", "--recompute", "none", "--loss", "materialised"});
+  const std::string& out = large.out;
+  const std::string start = "does not fit: ";
+  const std::size_t at = out.find(start);
+  ASSERT_NE(at, std::string::npos) << out;
+  const std::string needed =
+      out.substr(at + start.size(), out.find(" of ", at) - at - start.size());
+  EXPECT_THAT(out, testing::HasSubstr("instead of " + needed + " on a GPU ("));
 }
 
 TEST(Predicted, SaysThatAnotherVersionWasRead) {

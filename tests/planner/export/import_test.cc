@@ -284,18 +284,18 @@ std::string layout_of(const std::string& text, const std::string& file) {
          std::to_string(layout.dp_replicate) + " " + std::string(name_of(made->plan.job.precision));
 }
 
-TEST(Imports, SaysThatGradientsAreReducedInBf16) {
+TEST(Imports, SaysThatGradientsAreReducedIn16Bits) {
   const std::string job =
       "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_machines: 1\n"
       "num_processes: 8\nfsdp_config:\n  fsdp_version: 2\n"
       "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\nmixed_precision: ";
-  for (const char* precision : {"bf16\n", "fp16\n"}) {
+  for (const char* precision : {"bf16\n", "fp16\n", "'no'\n"}) {
     const Result<Import> made =
         read_import(job + precision, "job.yaml", on("dgx-h100", "llama-3.1-8b"));
     ASSERT_TRUE(made.ok()) << to_string(made.problems());
     const auto says =
         std::ranges::count(made->assumptions, "import.assumed.mixed_precision", &Assumption::id);
-    EXPECT_EQ(says, std::string(precision) == "bf16\n" ? 1 : 0);
+    EXPECT_EQ(says, std::string(precision) == "'no'\n" ? 0 : 1);
   }
 }
 
