@@ -18,6 +18,7 @@
 #include "cli/verbs.h"
 #include "planner/command/command_line.h"
 #include "planner/command/number_flags.h"
+#include "planner/export/auto_of_model.h"
 #include "planner/export/check_configuration.h"
 #include "planner/export/configuration.h"
 #include "planner/export/import_plan.h"
@@ -186,8 +187,9 @@ Result<Predicted> predictions(const CheckFlags& flags, const Framework& framewor
   if (flags.gpus > 0) asked.job.gpus = std::to_string(flags.gpus);
   const Result<Import> made = import_plan(framework, configuration, asked);
   if (!made) return made.problems();
-  const Result<Settings> settings = settings_of(framework, configuration);
+  Result<Settings> settings = settings_of(framework, configuration);
   if (!settings) return settings.problems();
+  fill_auto_of_model(framework, made->plan.model, *settings);
   Predictions of = check_predictions(made->plan, framework, *settings);
   for (Finding& each : of.findings) {
     if (each.what.file.empty()) each.what.file = configuration.file;

@@ -139,8 +139,8 @@ class DeepspeedOfAccelerate {
   /// States a key of DeepSpeed that its JSON does not have, or as "auto".
   void fill(const std::string& name, GivenSetting setting) {
     setting.name = name;
-    setting.path = "/" + name;
-    std::ranges::replace(setting.path, '.', '/');
+    setting.kept_path = "/" + name;
+    std::ranges::replace(setting.kept_path, '.', '/');
     const auto at = std::ranges::find_if(
         job_.settings, [&](const GivenSetting& each) { return each.value && each.name == name; });
     if (at == job_.settings.end()) {

@@ -25,7 +25,8 @@ struct GivenSetting {
   std::string file;                // "command line" for words
   int line = 0;                    // 1-based; 0 of a command line
   int column = 0;
-  std::string path;  // the flag, or the JSON pointer
+  std::string path;       // the flag, or the JSON pointer
+  std::string kept_path;  // where another file states it: the pointer in the framework's own file
 };
 
 /// What one or several files say together, before it is known to which framework.

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "planner/export/framework_reader.h"
 #include "planner/export/kept_of.h"
 #include "planner/export/plan_comparison.h"
 #include "planner/export/plan_facts.h"
+#include "planner/export/setting_values.h"
 #include "planner/export/write_configuration.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/split.h"
@@ -28,9 +30,41 @@ std::string time_words(Seconds change, Seconds step) {
   return fmt::format("{:.1f} % {} time a step", std::abs(share) * 100, share > 0 ? "more" : "less");
 }
 
+/// Whether a word has a variable that nobody knew where the plan was imported: $1, ${DATA}.
+bool has_open_word(const KeptSetting& kept) {
+  return std::ranges::any_of(kept.words, names_variable);
+}
+
+/// The kept settings that are written.
 std::vector<KeptSetting> kept_for(const Framework& framework, const Plan& plan) {
   if (plan.kept.framework != framework.name) return {};
-  return plan.kept.settings;
+  std::vector<KeptSetting> kept = plan.kept.settings;
+  std::erase_if(kept, has_open_word);
+  return kept;
+}
+
+/// What of the plan's kept settings is not written.
+std::vector<std::string> lost_notes(const Framework& framework, const KeptSettings& kept) {
+  std::vector<std::string> notes;
+  if (kept.framework.empty()) return notes;
+  std::vector<std::string> names;
+  if (kept.framework != framework.name) {
+    for (const KeptSetting& each : kept.settings) names.push_back(shown(each.name));
+    notes.push_back(fmt::format(
+        "not written, since the plan has them from a configuration of {}: {}; state what {} needs "
+        "of them in its own words",
+        kept.framework, fmt::join(names, ", "), framework.label));
+    return notes;
+  }
+  for (const KeptSetting& each : kept.settings) {
+    if (!has_open_word(each)) continue;
+    names.push_back(shown(fmt::format("{} {}", each.name, fmt::join(each.words, " "))));
+  }
+  if (names.empty()) return notes;
+  notes.push_back(
+      fmt::format("not written, since nobody knows the variables here: {}; put them behind run.sh",
+                  fmt::join(names, ", ")));
+  return notes;
 }
 
 std::int64_t gpus_per_node(const Plan& plan) {
@@ -165,8 +199,15 @@ std::string still_needed(const Export& made, const Framework& framework) {
            "--training.steps and --optimizer.param-groups.0.optimizer-kwargs.lr behind run.sh";
   }
   if (framework.form != ConfigurationForm::arguments) {
+    const std::string trainer =
+        framework.program.find("CONFIG_FLAGS") == std::string::npos
+            ? ""
+            : "; it is told the file by --deepspeed --deepspeed_config, as "
+              "deepspeed.add_config_arguments() reads it, and by CONFIG_FLAGS=--deepspeed as "
+              "transformers' Trainer does";
     return "TRAIN names your training script: put its own flags (data, learning rate, steps, "
-           "checkpoints) behind run.sh";
+           "checkpoints) behind run.sh" +
+           trainer;
   }
   std::string missing;
   const std::vector<KeptSetting> kept = kept_for(framework, made.plan);
@@ -223,6 +264,7 @@ std::vector<std::string> export_notes(const Export& made, const Framework& frame
                     "config.json, such as --rope-type yarn",
                     shown(made.plan.model.name, kLongestName)));
   }
+  std::ranges::move(lost_notes(framework, made.plan.kept), std::back_inserter(notes));
   const std::string needed = still_needed(made, framework);
   if (!needed.empty()) notes.push_back(needed);
   return notes;

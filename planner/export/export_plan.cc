@@ -103,7 +103,7 @@ void choose(const Framework& framework, const Values& facts, ToldSettings& setti
 void fill_settings(const Framework& framework, const Values& facts, const KeptSettings& kept,
                    ToldSettings& settings) {
   for (const SettingSpec& spec : framework.settings) {
-    if (spec.field.empty() || spec.only_read || !holds(spec.when, facts)) continue;
+    if (spec.field.empty() || spec.only_read || spec.kept || !holds(spec.when, facts)) continue;
     if (const KeptSetting* recipe = kept_recipe(framework, spec, kept)) {
       settings.values[spec.name] = recipe->words.front();
       continue;

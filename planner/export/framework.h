@@ -37,6 +37,13 @@ enum class BucketOf : std::uint8_t { gradients, weights };
 /// A setting takes negative integers too.
 inline constexpr std::int64_t kNoLeast = std::numeric_limits<std::int64_t>::min();
 
+/// What "auto" stands for where it follows from the model: factor x hidden_size ^ power.
+struct AutoOfModel {
+  double factor = 1;
+  int power = 1;
+  Conditions when;  // of settings; where it does not hold, nobody fills it in
+};
+
 /// One setting of a framework.
 struct SettingSpec {
   std::string name;
@@ -54,6 +61,8 @@ struct SettingSpec {
   bool always = false;        // written also where it is the default
   bool only_read = false;     // another setting says the same and is written
   bool only_written = false;  // of the plan's value; another setting says the field
+  /// It says the field to a reader, and is kept as it stands: the training script decides else.
+  bool kept = false;
   /// Of values that no plan has: what they are, and what to give for them.
   std::vector<std::pair<std::string, std::string>> instead;
   std::string fills;                // of a script's argument: the setting that it is "auto" of
@@ -68,7 +77,8 @@ struct SettingSpec {
   Conditions assumed_when;
   std::vector<std::pair<std::string, std::string>> spellings;  // a value, another spelling of it
   Values states;  // of a script's switch: settings that it states before the file where it is on
-  std::optional<BucketOf> bucket_of;  // its value is the elements of a bucket
+  std::optional<BucketOf> bucket_of;    // its value is the elements of a bucket
+  std::optional<AutoOfModel> of_model;  // what "auto" is, which transformers fills in
   /// Of a key: what its value may not be, among "null", "text", "number", "boolean", "list".
   std::vector<std::string> refuses;
   std::string meaning;

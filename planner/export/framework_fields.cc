@@ -118,6 +118,7 @@ SettingSpec setting_of(ObjectReader& reader) {
   spec.always = reader.boolean_or("always", false);
   spec.only_read = reader.boolean_or("only_read", spec.place == SettingPlace::script);
   spec.only_written = reader.boolean_or("only_written", false);
+  spec.kept = reader.boolean_or("kept", false);
   spec.instead = pairs_under(reader, "instead");
   spec.fills = reader.string_or("fills", "");
   spec.unpriced = reader.string_or("unpriced", "");
@@ -132,6 +133,13 @@ SettingSpec setting_of(ObjectReader& reader) {
   if (reader.has("open")) spec.open = reader.string("open");
   if (reader.has("bucket_of")) {
     spec.bucket_of = read_choice(reader, "bucket_of", kBuckets, BucketOf::gradients);
+  }
+  if (const JsonValue* of_model = reader.object("auto", false)) {
+    ObjectReader inner = reader.nested("auto", *of_model);
+    spec.of_model =
+        AutoOfModel{inner.number("factor", 0, 1000), static_cast<int>(inner.integer("power", 1, 2)),
+                    conditions_under(inner, "when")};
+    inner.reject_unknown();
   }
   spec.refuses = texts_under(reader, "refuses");
   spec.meaning = reader.string_or("meaning", "");

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "planner/export/absent_settings.h"
 #include "planner/export/kept_of.h"
 #include "planner/export/plan_facts.h"
 #include "planner/export/recipe.h"
@@ -122,20 +123,41 @@ std::optional<Assumption> file_assumption(const Framework& framework, const Sett
 
 /// A recipe whose values are not in the table.
 std::optional<Assumption> recipe_assumption(const Framework& framework, const Settings& settings,
-                                            const Plan& plan) {
+                                            const Plan& plan, ModelBy model_by) {
   if (!is_other_recipe(framework, settings.values)) return std::nullopt;
   const auto recipe = settings.values.find(framework.recipes.recipe);
   if (recipe == settings.values.end()) return std::nullopt;
   const bool known = knows_recipe(framework, settings.values);
   return Assumption{
       "import.recipe",
-      fmt::format("{} is a recipe for {}, since --model says so{}", shown(recipe->second),
-                  plan.model.name,
-                  known ? ""
-                        : fmt::format("; what it sets itself is not known: what the command leaves "
-                                      "open has the defaults of {}",
-                                      framework.label)),
+      fmt::format(
+          "{} is {} {}{}{}", shown(recipe->second),
+          model_by == ModelBy::flag ? "a recipe for" : "taken for the recipe of that name for",
+          plan.model.name, model_by == ModelBy::flag ? ", since --model says so" : "",
+          known ? ""
+                : fmt::format("; what it sets itself is not known: what the command leaves "
+                              "open has the defaults of {}",
+                              framework.label)),
       framework.source_of("recipe")};
+}
+
+/// What a configuration leaves to defaults that are not the model's.
+std::optional<Assumption> absent_assumption(const Framework& framework, const Settings& settings,
+                                            const Plan& plan) {
+  std::vector<std::string> names;
+  for (const AbsentSetting& each : absent_settings(framework, settings, plan.model)) {
+    const bool is_switch = each.spec->kind == SettingKind::on;
+    const bool is_on = is_switch && each.of_model == "true";
+    names.push_back(is_on ? each.spec->name
+                          : fmt::format("{} {}", each.spec->name, shown(each.of_model)));
+  }
+  if (names.empty()) return std::nullopt;
+  return Assumption{
+      "import.absent",
+      fmt::format("the configuration does not state what {} has, and {} has another default: {}. "
+                  "The plan is of {}, and export writes them",
+                  plan.model.name, framework.label, fmt::join(names, ", "), plan.model.name),
+      "docs/frameworks.md, Import"};
 }
 
 /// A number that is not the model's, and that the plan keeps.
@@ -157,12 +179,13 @@ std::optional<Assumption> numeric_assumption(const SettingSpec& spec, const std:
 
 std::vector<Assumption> import_assumptions(const Framework& framework, const Settings& settings,
                                            const AskedImport& asked, const Subject& subject,
-                                           const Plan& plan) {
+                                           const Plan& plan, ModelBy model_by) {
   std::vector<Assumption> made = subject.assumptions;
   for (std::optional<Assumption> each :
        {open_assumption(framework, asked, subject, plan), auto_assumption(framework, settings),
         script_assumption(framework, settings), file_assumption(framework, settings),
-        recipe_assumption(framework, settings, plan)}) {
+        recipe_assumption(framework, settings, plan, model_by),
+        absent_assumption(framework, settings, plan)}) {
     if (each) made.push_back(*std::move(each));
   }
   const Values facts = facts_of(plan);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "planner/export/framework.h"
@@ -11,12 +12,15 @@
 
 namespace shardwise {
 
+/// Who says the model of an imported plan.
+enum class ModelBy : std::uint8_t { flag, configuration };
+
 /// What an imported plan has besides what its configuration and the flags state: fields that
 /// neither says, arguments of the training script, settings that no plan has.
 /// \param asked    with the facts of the configuration
 /// \param subject  whose assumptions are the first
 std::vector<Assumption> import_assumptions(const Framework& framework, const Settings& settings,
                                            const AskedImport& asked, const Subject& subject,
-                                           const Plan& plan);
+                                           const Plan& plan, ModelBy model_by);
 
 }  // namespace shardwise

@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "planner/export/absent_settings.h"
+#include "planner/export/auto_of_model.h"
 #include "planner/export/check_configuration.h"
 #include "planner/export/check_recipe.h"
 #include "planner/export/import_assumptions.h"
@@ -61,13 +63,6 @@ Diagnostics contradictions(const Framework& framework, const Settings& settings,
                         "another model, by --model, or another value here"});
   }
   return problems;
-}
-
-/// How many settings of the architecture a configuration states.
-std::ptrdiff_t stated_sizes(const Framework& framework, const Settings& settings) {
-  return std::ranges::count_if(framework.settings, [&](const SettingSpec& spec) {
-    return spec.field.starts_with("model.") && settings.given.contains(spec.name);
-  });
 }
 
 /// The model that a setting names: of two that name one the last, a recipe and not its family.
@@ -136,8 +131,7 @@ Result<std::string> model_of(const Framework& framework, const Settings& setting
                               : "--model NAME, or its config.json"};
     }
   }
-  constexpr std::ptrdiff_t kFewest = 4;  // layers, width, heads and one more
-  if (stated_sizes(framework, settings) < kFewest) {
+  if (stated_sizes(framework, settings) < kFewestSizes) {
     return Diagnostic{file,
                       0,
                       0,
@@ -147,6 +141,15 @@ Result<std::string> model_of(const Framework& framework, const Settings& setting
   }
   std::vector<std::string> names = models_with(framework, settings, Numerics::agree);
   if (names.empty()) names = models_with(framework, settings, Numerics::differ);
+  // Of several that have what is stated, those that have the defaults of the rest.
+  if (names.size() > 1) {
+    std::vector<std::string> whole;
+    for (const std::string& name : names) {
+      const Result<ModelSpec> model = load_model(name);
+      if (model && absent_settings(framework, settings, *model).empty()) whole.push_back(name);
+    }
+    if (!whole.empty()) names = std::move(whole);
+  }
   if (names.size() == 1) return names.front();
   return Diagnostic{file,
                     0,
@@ -198,21 +201,35 @@ void ask(Texts& texts, const std::string& field, const std::string& value, const
   }
 }
 
+/// What holds whatever the configuration says.
+Values known_facts(const ModelSpec& model, const AskedImport& asked) {
+  Values known = model_facts(model);
+  const auto take = [&](const Texts& texts, const char* field, const char* fact) {
+    const auto at = texts.find(field);
+    if (at != texts.end() && !at->second.empty()) known[fact] = at->second;
+  };
+  take(asked.job.texts, "global_batch_size", kFlagBatch);
+  take(asked.layout.texts, "micro_batch_size", kFlagMicroBatch);
+  return known;
+}
+
 /// Whether the batch of a step follows from the number of ranks, which nothing says.
 bool needs_ranks(const Values& facts) {
   const auto passes = facts.find("num_microbatches");
   const bool several = passes != facts.end() && passes->second != "1";
   const bool local = facts.contains("local_batch") && !facts.contains("micro_batch_size");
   const bool each = several || local || facts.contains("batch_per_rank");
-  return each && !facts.contains("global_batch_size");
+  return each && !facts.contains("dp") && !facts.contains("global_batch_size");
 }
 
 /// Takes facts away that a flag states otherwise, where the training script decides and no setting
-/// has the field: they are what most scripts do.
-void leave_to_flags(const Framework& framework, const AskedImport& asked, Values& facts) {
+/// states the field: they are what most scripts do.
+void leave_to_flags(const Framework& framework, const Settings& settings, const AskedImport& asked,
+                    Values& facts) {
   for (const ScriptField& each : framework.by_script) {
-    const bool is_set = std::ranges::any_of(
-        framework.settings, [&](const SettingSpec& spec) { return spec.field == each.field; });
+    const bool is_set = std::ranges::any_of(framework.settings, [&](const SettingSpec& spec) {
+      return spec.field == each.field && settings.given.contains(spec.name);
+    });
     const auto stated = [&](const Texts& texts) {
       const auto at = texts.find(each.field);
       return at != texts.end() && !at->second.empty();
@@ -259,8 +276,9 @@ Diagnostic flag_contradiction(const std::string& field, const std::string& text,
 
 Result<Import> import_plan(const Framework& framework, const Configuration& configuration,
                            AskedImport asked) {
-  const Result<Settings> settings = settings_of(framework, configuration);
+  Result<Settings> settings = settings_of(framework, configuration);
   if (!settings) return settings.problems();
+  const ModelBy model_by = asked.job.model.empty() ? ModelBy::configuration : ModelBy::flag;
   if (asked.job.model.empty()) {
     Result<std::string> model = model_of(framework, *settings, configuration.file);
     if (!model) return model.problems();
@@ -278,7 +296,8 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
   Diagnostics problems = contradictions(framework, *settings, *model, Numerics::differ);
   if (!problems.empty()) return problems;
 
-  Values known = model_facts(*model);
+  const std::optional<Assumption> filled = fill_auto_of_model(framework, *model, *settings);
+  Values known = known_facts(*model, asked);
   if (configuration.ranks > 0) {
     known["gpus"] = std::to_string(configuration.ranks);
   } else if (!asked.job.gpus.empty()) {
@@ -290,7 +309,7 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
   if (!problems.empty()) return problems;
   Values facts = facts_of(framework, *settings, std::move(known), problems);
   if (!problems.empty()) return problems;
-  leave_to_flags(framework, asked, facts);
+  leave_to_flags(framework, *settings, asked, facts);
   if (needs_ranks(facts)) {
     return Diagnostic{configuration.file,
                       0,
@@ -314,7 +333,8 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
   Result<KeptSettings> kept = kept_of(framework, configuration, *settings, made.plan);
   if (!kept) return kept.problems();
   made.plan.kept = *std::move(kept);
-  made.assumptions = import_assumptions(framework, *settings, asked, *subject, made.plan);
+  made.assumptions = import_assumptions(framework, *settings, asked, *subject, made.plan, model_by);
+  if (filled) made.assumptions.push_back(*filled);
   return made;
 }
 

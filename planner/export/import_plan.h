@@ -14,6 +14,11 @@
 
 namespace shardwise {
 
+/// Facts of the flags beside a configuration, of which it depends how many micro-batches a step has
+/// where it does not say: no fact of the configuration has these names.
+inline constexpr const char* kFlagBatch = "flag.global_batch_size";
+inline constexpr const char* kFlagMicroBatch = "flag.micro_batch_size";
+
 /// What a configuration says of a plan, by the names of facts_of(): of the first option of each
 /// choice that holds, of each setting with a field, and of what the framework does in one way only.
 /// What none of them states is not there.

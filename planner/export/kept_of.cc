@@ -105,7 +105,8 @@ class Keeper {
         return spec.name.starts_with(given.name + ".");
       });
       if (empty && section) return {};
-      return {kept_name(given.path), {}, json_line(value)};
+      return {
+          kept_name(given.kept_path.empty() ? given.path : given.kept_path), {}, json_line(value)};
     }
     if (value.kind == JsonValue::Kind::null) return {};
     const TableName own = table_name(framework_, given);

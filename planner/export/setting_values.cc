@@ -54,6 +54,8 @@ const char* noun_of(SettingKind kind) {
   return "a text";
 }
 
+bool names_variable(const std::string& word) { return word.find('$') != std::string::npos; }
+
 std::optional<std::string> theirs(const SettingSpec& spec, const std::string& ours) {
   if (spec.words.empty()) return ours;
   for (const auto& [our_word, their_word] : spec.words) {

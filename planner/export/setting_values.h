@@ -19,4 +19,7 @@ const char* noun_of(SettingKind kind);
 std::optional<std::string> theirs(const SettingSpec& spec, const std::string& ours);
 std::optional<std::string> ours(const SettingSpec& spec, const std::string& theirs);
 
+/// Whether a word has a variable that nobody knows.
+bool names_variable(const std::string& word);
+
 }  // namespace shardwise

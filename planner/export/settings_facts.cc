@@ -207,7 +207,7 @@ void take_fields(const Framework& framework, const Settings& settings, Values& f
     const std::optional<std::string> value = ours(spec, at->second);
     if (!value) {
       // Of a recipe outside the table a user names the model.
-      if (!is_stated || spec.field == "model") continue;
+      if (!is_stated || spec.field == "model" || spec.kept) continue;
       std::vector<std::string> known;
       for (const auto& [our_word, their_word] : spec.words) {
         if (std::ranges::find(known, their_word) == known.end()) known.push_back(their_word);
@@ -346,6 +346,17 @@ void add_batches(Values& facts) {
     const std::int64_t passes = degree(facts, "num_microbatches");
     add(facts, "micro_batch_size", std::max<std::int64_t>(*batch / dp / passes, 1));
   }
+  const auto step = batch ? batch : positive(facts, kFlagBatch);
+  if (!step || !ranks_are_known) return;
+  const char* each = facts.contains("micro_batch_size") ? "micro_batch_size" : kFlagMicroBatch;
+  const std::int64_t pass = std::min(degree(facts, each) * dp, kMostCount);
+  add(facts, "num_microbatches", std::max<std::int64_t>(*step / pass, 1));
+}
+
+/// SGD with a share of the last step has a state.
+void add_momentum(Values& facts) {
+  const auto share = facts.find("optimizer_momentum");  // beside sgd alone
+  if (share != facts.end() && share->second != "0") facts["optimizer"] = "sgd_momentum";
 }
 
 /// Gives fields that nothing states the one value that the framework has.
@@ -380,6 +391,7 @@ Values facts_of(const Framework& framework, const Settings& settings, Values kno
   add_data_parallel(facts);
   lower_hybrid_group(framework, facts);
   add_batches(facts);
+  add_momentum(facts);
   take_limits(framework.unstated, facts);
   take_limits(framework.limits, facts);
   return facts;

@@ -10,6 +10,9 @@
 #include <utility>
 
 #include "planner/export/given_value.h"
+#include "planner/export/setting_values.h"
+#include "planner/spec/json/json_line.h"
+#include "planner/spec/json/reader.h"
 #include "planner/spec/text/utf8.h"
 
 namespace shardwise {
@@ -24,10 +27,7 @@ bool is_auto(const SettingSpec& spec, const GivenSetting& given) {
 /// flag says nothing that a plan has: then it is kept as text, of whatever kind its values are.
 bool is_open_text(const Framework& framework, const SettingSpec& spec, const GivenSetting& given) {
   const bool is_empty_list = spec.kind == SettingKind::texts && given.words.empty();
-  const bool unknown =
-      is_empty_list || std::ranges::any_of(given.words, [](const std::string& word) {
-        return word.find('$') != std::string::npos;
-      });
+  const bool unknown = is_empty_list || std::ranges::any_of(given.words, names_variable);
   return !given.value && unknown && says_nothing(framework, spec);
 }
 
@@ -49,6 +49,7 @@ class ScriptArguments {
     if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '-', '_');
     const SettingSpec* spec = framework_.find(name);
     const bool known = spec != nullptr && spec->place == SettingPlace::script;
+    if (!known && take_object(name, each)) return;
     Diagnostics ignored;
     const auto value = known ? value_of(framework_, *spec, each, false, ignored) : std::nullopt;
     if (!value) {
@@ -91,6 +92,32 @@ class ScriptArguments {
   }
 
  private:
+  /// Takes what is known of a JSON object that an argument has for its word:
+  /// --accelerator_config '{"gradient_accumulation_kwargs": {"sync_each_batch": true}}'.
+  bool take_object(const std::string& name, const GivenSetting& each) {
+    if (each.words.size() != 1 || !each.words.front().starts_with('{')) return false;
+    const Result<JsonValue> object = parse_json(each.words.front(), each.path);
+    return object && take_members(name, *object, each);
+  }
+  bool take_members(const std::string& name, const JsonValue& object, const GivenSetting& each) {
+    bool taken = false;
+    for (const JsonMember& member : object.members) {
+      const std::string inner = name + "." + member.key;
+      const SettingSpec* spec = framework_.find(inner);
+      if (spec != nullptr && spec->place == SettingPlace::script) {
+        const std::string text = json_line(member.value);
+        const std::optional<std::string> value = canonical(spec->kind, text);
+        if (!value) continue;
+        made_.values[inner] = *value;
+        made_.given[inner] = &each;
+        taken = true;
+      } else if (take_members(inner, member.value, each)) {
+        taken = true;
+      }
+    }
+    return taken;
+  }
+
   struct Filling {
     const SettingSpec* spec;
     const GivenSetting* given;
@@ -105,6 +132,7 @@ class ScriptArguments {
 }  // namespace
 
 bool says_nothing(const Framework& framework, const SettingSpec& spec) {
+  if (spec.kept) return true;
   if (!spec.field.empty() || spec.place != SettingPlace::configuration) return false;
   return std::ranges::none_of(framework.choices, [&](const Choice& choice) {
     return std::ranges::any_of(
@@ -187,10 +215,7 @@ Result<Settings> settings_of(const Framework& framework, const Configuration& co
       if (!environment) made.unknown.push_back(&each);
       return;
     }
-    const bool is_variable =
-        environment && std::ranges::any_of(each.words, [](const std::string& word) {
-          return word.find('$') != std::string::npos;
-        });
+    const bool is_variable = environment && std::ranges::any_of(each.words, names_variable);
     if (each.open || is_variable) {
       made.open.push_back(spec->name);
       return;

@@ -16,6 +16,7 @@
 #include "planner/search/advice/default_batch.h"
 #include "planner/search/search.h"
 #include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/machine/dtype.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/plan_fields.h"
 #include "planner/spec/text/format.h"
@@ -79,8 +80,8 @@ Result<Layout> read_layout(const AskedLayout& asked, Subject& subject, BatchWhen
   const EngineProfile& engine = subject.engine;
   Layout layout;
   layout.zero_stage = static_cast<std::int8_t>(engine.zero_stages.back());
-  layout.fp32_gradients =
-      engine.fp32_gradients_default && !subject.job.reduce_scatter_with_fp32_accumulation;
+  const bool wide = engine.fp32_gradients_default || subject.job.precision == DType::fp32;
+  layout.fp32_gradients = wide && !subject.job.reduce_scatter_with_fp32_accumulation;
   layout.reduce_every_microbatch = engine.reduce_every_microbatch;
   for (const auto& [field, text] : asked.texts) {
     if (text.empty()) continue;

@@ -199,6 +199,67 @@ TEST_F(ExportedFolder, IsNotMadeOfAPlanWithAHostileName) {
   EXPECT_FALSE(fs::exists(job()));
 }
 
+/// Lines of a text together.
+std::string flat(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  for (std::size_t at = 0; (at = text.find("  ", at)) != std::string::npos;) text.erase(at, 1);
+  return text;
+}
+
+// What only the caller of the script knew is no text of a path.
+TEST_F(ExportedFolder, HasNoVariablesThatNobodyKnows) {
+  const std::string script = scratch_.write_bytes(
+      "train.sh",
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --micro-batch-size 1 --bf16 --seq-length 2048 "
+      "\\\n  --global-batch-size 64 --save $1 --tensorboard-dir \"$1/log\" --data-path $3 --lr 1 "
+      "--split 1\n");
+  const std::string file = scratch_.path("plan.json");
+  const Outcome read =
+      shardwise({"import", script, "--model", "llama-3.2-1b", "--cluster", "dgx-h100", "-o", file});
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  const Outcome made = make(file, "megatron-lm");
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  const std::string arguments = test::bytes_of_file(job() + "/arguments.txt");
+  EXPECT_THAT(arguments, testing::Not(HasSubstr("$")));
+  EXPECT_THAT(arguments, testing::Not(HasSubstr("--save")));
+  EXPECT_THAT(arguments, HasSubstr("--split 1\n"));
+  for (const std::string& said : {made.out, test::bytes_of_file(job() + "/notes.txt")}) {
+    EXPECT_THAT(flat(said), HasSubstr("nobody knows the variables here: --save $1, "
+                                      "--tensorboard-dir $1/log, --data-path $3; put them behind"));
+    EXPECT_THAT(flat(said),
+                HasSubstr("is told no --tokenizer-type, --tokenizer-model, --data-path, "
+                          "--train-iters, --save:"));
+  }
+}
+
+TEST_F(ExportedFolder, SaysWhatItDoesNotTakeFromAnotherFramework) {
+  const std::string json = scratch_.write_bytes(
+      "ds_config.json", R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+          "zero_optimization": {"stage": 3}, "gradient_clipping": 1.0,
+          "optimizer": {"type": "AdamW", "params": {"lr": 0.1}}})");
+  const std::string file = scratch_.path("plan.json");
+  const Outcome read = shardwise({"import", json, "--model", "llama-3.2-1b", "--cluster",
+                                  "dgx-h100", "--gpus", "8", "-o", file});
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  const Outcome made = make(file, "accelerate");
+  EXPECT_THAT(flat(made.out),
+              HasSubstr("from a configuration of deepspeed: gradient_clipping, optimizer.type, "
+                        "optimizer.params.lr; state what accelerate needs"));
+  EXPECT_THAT(make(file, "deepspeed").out, testing::Not(HasSubstr("not written")));
+}
+
+// The Trainer's --deepspeed has the file for its value, that of DeepSpeed's own parser none.
+TEST_F(ExportedFolder, TellsATrainerItsFileAsItAsks) {
+  const Outcome made = make(plan("deepspeed", "8"), "deepspeed");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(flat(made.out), HasSubstr("by CONFIG_FLAGS=--deepspeed as transformers' Trainer"));
+  const std::string config = "<" + job() + "/ds_config.json>";
+  EXPECT_THAT(start("TRAIN=a.py", "").out,
+              HasSubstr("<a.py><--deepspeed><--deepspeed_config>" + config));
+  EXPECT_THAT(start("CONFIG_FLAGS=--deepspeed TRAIN=a.py", "").out,
+              HasSubstr("<a.py><--deepspeed>" + config));
+}
+
 TEST_F(ExportedFolder, IsNotMadeOfSettingsThatThePlanDecides) {
   const std::string file = plan("megatron_ddp", "8");
   std::string text = test::bytes_of_file(file);

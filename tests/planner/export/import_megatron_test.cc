@@ -62,6 +62,45 @@ TEST(MegatronImports, KeepVariablesOfFlagsThatNoPlanHas) {
   }
 }
 
+/// Of Llama 3 8B, but for what the caller adds; the model is that of a flag.
+Result<Import> described(const std::string& model, const std::string& flags) {
+  const Result<Configuration> configuration = read_configuration(
+      "torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py --micro-batch-size 1 --bf16 \\\n"
+      "  --global-batch-size 64 --seq-length 2048 --use-distributed-optimizer --num-layers 32 \\\n"
+      "  --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 \\\n"
+      "  --group-query-attention --num-query-groups 8 --position-embedding-type rope \\\n"
+      "  --rotary-base 500000 --normalization RMSNorm --vocab-size 128256 " +
+          flags + "\n",
+      "run.sh");
+  if (!configuration) return configuration.problems();
+  AskedImport asked;
+  asked.job.model = model;
+  asked.job.cluster = "dgx-h100";
+  return import_plan(*load_framework(kMegatron, "--from"), *configuration, asked);
+}
+
+TEST(MegatronImports, SayWhatTheModelHasAndTheCommandLeavesToDefaults) {
+  const std::string whole = "--swiglu --disable-bias-linear --untie-embeddings-and-output-weights";
+  const auto assumed = [](const Result<Import>& made) {
+    EXPECT_TRUE(made.ok()) << to_string(made.problems());
+    return made ? test::assumptions_of(*made) : "";
+  };
+  const char* kAbsent = "does not state what";
+  EXPECT_THAT(assumed(described("llama-3-8b", whole)), Not(HasSubstr(kAbsent)));
+  EXPECT_THAT(
+      assumed(described("llama-3.1-8b", whole)),
+      HasSubstr("does not state what llama-3.1-8b has, and Megatron-LM has another default: "
+                "--use-rope-scaling. The plan is of llama-3.1-8b"));
+  EXPECT_THAT(assumed(described("llama-3-8b", "--swiglu --disable-bias-linear")),
+              HasSubstr("another default: --untie-embeddings-and-output-weights."));
+  // Without --model it is the one that has the defaults.
+  const Result<Import> found = described("", whole);
+  ASSERT_TRUE(found.ok()) << to_string(found.problems());
+  EXPECT_EQ(found->plan.model.name, "llama-3-8b");
+  // A command of layouts alone says nothing of a model.
+  EXPECT_THAT(assumed(imported_flags("--bf16")), Not(HasSubstr(kAbsent)));
+}
+
 TEST(MegatronImports, DoNotSayItOfADefault) {
   const Result<Import> made = imported_flags("--bf16 --main-params-dtype fp32");
   ASSERT_TRUE(made.ok()) << to_string(made.problems());

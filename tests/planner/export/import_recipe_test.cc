@@ -57,6 +57,12 @@ TEST(TorchtitanImports, TakeTheModelOfARecipeFromItsFlag) {
   EXPECT_THAT(arguments, testing::StartsWith("--module qwen3\n--config sft_qwen3_8b_math\n"));
   EXPECT_EQ(arguments.find("--config", arguments.find("--config") + 1), std::string::npos);
 
+  const Result<Import> by_name = of_recipe("mymod --config llama3_8b", "");
+  ASSERT_TRUE(by_name.ok()) << to_string(by_name.problems());
+  EXPECT_THAT(test::assumptions_of(*by_name),
+              HasSubstr("llama3_8b is taken for the recipe of that name for llama-3.1-8b"));
+  EXPECT_THAT(test::assumptions_of(*by_name), testing::Not(HasSubstr("--model says so")));
+
   // What such a recipe sets is not known: all is written.
   const Result<Import> float8 = of_recipe("llama3 --config llama3_8b_mxfp8", "llama-3.1-8b");
   ASSERT_TRUE(float8.ok()) << to_string(float8.problems());

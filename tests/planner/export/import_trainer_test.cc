@@ -224,6 +224,78 @@ TEST(AccelerateImports, SayThatTheWholeModelIsOneUnit) {
   EXPECT_THAT(test::assumptions_of(*made), HasSubstr("NO_WRAP: the whole model is one unit"));
 }
 
+// The JSON of an argument of the Trainer.
+TEST(AccelerateImports, ReduceEachMicrobatchWhereTheTrainerIsToldTo) {
+  const auto each = [](const std::string& json) {
+    const Result<Import> made =
+        with_fsdp1("--gradient_accumulation_steps 8 --accelerator_config '" + json + "'");
+    EXPECT_TRUE(made.ok()) << to_string(made.problems());
+    return made->plan.layout.reduce_every_microbatch;
+  };
+  EXPECT_TRUE(each(R"({"gradient_accumulation_kwargs": {"sync_each_batch": true}})"));
+  EXPECT_FALSE(each(R"({"gradient_accumulation_kwargs": {"sync_each_batch": false}})"));
+  EXPECT_FALSE(each(R"({"split_batches": true})"));
+}
+
+// What transformers/integrations/deepspeed.py makes of them: 4096 is the width of the model.
+TEST(DeepspeedImports, FillInWhatFollowsFromTheModel) {
+  const std::string keys =
+      R"("reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto",
+         "stage3_param_persistence_threshold": "auto")";
+  const Result<Import> third = of_deepspeed("\"zero_optimization\": {\"stage\": 3, " + keys + "}");
+  ASSERT_TRUE(third.ok()) << to_string(third.problems());
+  EXPECT_THAT(test::assumptions_of(*third),
+              HasSubstr("for hidden_size 4096: zero_optimization.reduce_bucket_size 16777216, "
+                        "zero_optimization.stage3_prefetch_bucket_size 15099494, "
+                        "zero_optimization.stage3_param_persistence_threshold 40960"));
+  EXPECT_THAT(test::assumptions_of(*third),
+              HasSubstr("reduce_bucket_size 16777216 is kept, and not priced: buckets have 5e8"));
+  for (const KeptSetting& each : third->plan.kept.settings) EXPECT_EQ(each.value, "\"auto\"");
+  EXPECT_EQ(third->plan.kept.settings.size(), 3U);
+  const Result<Import> second = of_deepspeed("\"zero_optimization\": {\"stage\": 2, " + keys + "}");
+  ASSERT_TRUE(second.ok()) << to_string(second.problems());
+  EXPECT_THAT(test::assumptions_of(*second), Not(HasSubstr("stage3_prefetch_bucket_size 1")));
+}
+
+TEST(DeepspeedImports, TakeTheOptimizerOfTheFile) {
+  const auto optimizer = [](const std::string& type, const std::string& params) {
+    return of_deepspeed("\"optimizer\": {\"type\": \"" + type + "\", \"params\": {" + params +
+                        "}}");
+  };
+  const Result<Import> adamw = optimizer("AdamW", "\"lr\": 0.1");
+  ASSERT_TRUE(adamw.ok()) << to_string(adamw.problems());
+  EXPECT_THAT(test::assumptions_of(*adamw), Not(HasSubstr("--optimizer")));
+  const Result<Import> sgd = optimizer("SGD", "\"lr\": 0.1");
+  ASSERT_TRUE(sgd.ok()) << to_string(sgd.problems());
+  EXPECT_EQ(sgd->plan.job.optimizer, Optimizer::sgd);
+  EXPECT_EQ(sgd->plan.kept.settings.size(), 2U);  // written back as it stands
+  const Result<Import> heavy = optimizer("SGD", "\"momentum\": 0.9");
+  ASSERT_TRUE(heavy.ok()) << to_string(heavy.problems());
+  EXPECT_EQ(heavy->plan.job.optimizer, Optimizer::sgd_momentum);
+  const Result<Import> lamb = optimizer("Lamb", "\"lr\": 0.1");
+  ASSERT_TRUE(lamb.ok()) << to_string(lamb.problems());
+  EXPECT_THAT(test::assumptions_of(*lamb), HasSubstr("optimizer.type Lamb: the plan has AdamW"));
+}
+
+// accelerate's own key, and not DeepSpeed's.
+TEST(AccelerateImports, SayProblemsOfDeepspeedAtTheirOwnKeys) {
+  std::string text = kDeepspeedOfAccelerate;
+  text.replace(text.find("zero_stage: 3"), 13, "zero_stage: 7");
+  const Result<Configuration> job = read_job({{"accelerate.yaml", text}});
+  ASSERT_TRUE(job.ok()) << to_string(job.problems());
+  const auto found = check_configuration(*load_framework("deepspeed", "--from"), *job, 0, {});
+  ASSERT_TRUE(found.ok()) << to_string(found.problems());
+  ASSERT_EQ(found->size(), 1U);
+  EXPECT_EQ(found->front().what.path, "/deepspeed_config/zero_stage");
+  EXPECT_EQ(found->front().what.line, 4);
+  // What is kept is a key of DeepSpeed's file all the same.
+  text.replace(text.find("zero_stage: 7"), 13, "zero_stage: 3\n  gradient_clipping: 1.0");
+  const Result<Import> made = imported_files({{"accelerate.yaml", text}});
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  ASSERT_EQ(made->plan.kept.settings.size(), 1U);
+  EXPECT_EQ(made->plan.kept.settings.front().name, "gradient_clipping");
+}
+
 TEST(Frameworks, AreAskedForByWhatACommandIsOf) {
   for (const auto& [command, wanted] : std::vector<std::pair<std::string, std::string>>{
            {"torchrun --nproc_per_node 8 train.py --fsdp \"full_shard auto_wrap\" --bf16 True",

@@ -276,6 +276,24 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, RoundTrip, testing::ValuesIn(framework_name
                            return name;
                          });
 
+// In fp32 there is one type of gradients, and one word for it.
+TEST(RoundTripInFp32, LeavesTheGradientsAsThePlanHasThem) {
+  for (const auto& [name, engine] : std::map<std::string, std::string>{
+           {"deepspeed", "deepspeed"}, {"accelerate", "fsdp2"}, {"megatron-lm", "megatron_ddp"}}) {
+    const Result<Framework> framework = load_framework(name, "--to");
+    ASSERT_TRUE(framework.ok()) << to_string(framework.problems());
+    const Result<Plan> plan =
+        asked_plan("gpt2", engine, {{"precision", "fp32"}, {"global_batch_size", "64"}}, {});
+    ASSERT_TRUE(plan.ok()) << to_string(plan.problems());
+    const Result<Export> made = export_plan(*plan, *framework);
+    ASSERT_TRUE(made.ok()) << to_string(made.problems());
+    EXPECT_EQ(made->plan.layout.fp32_gradients, plan->layout.fp32_gradients) << name;
+    const Result<Import> back = import_again(*made, *framework);
+    ASSERT_TRUE(back.ok()) << to_string(back.problems());
+    EXPECT_EQ(back->plan.layout.fp32_gradients, plan->layout.fp32_gradients) << name;
+  }
+}
+
 /// What Megatron-LM is told of the stages of a plan, and that the plan follows from it again.
 std::string stages_told(const std::string& model, const std::string& gpus, const Texts& layout) {
   const Result<Framework> framework = load_framework("megatron-lm", "--to");
