@@ -38,21 +38,6 @@ Meet meet(const StateUnit& unit, std::size_t tensor, const ShardRange& held) {
   return {std::max(unit.tensors[tensor].begin, held.begin), std::min(end, held.begin + held.count)};
 }
 
-/// Elements of this rank's tensor from number `first` on, by their numbers in the whole one.
-void draw(const WeightSource& source, const UnitTensor& tensor, int tp_rank, std::int64_t first,
-          std::span<float> values) {
-  if (!tensor.cut.cut()) return source(tensor, first, values);
-  for_slice_runs(tensor.cut, tp_rank, first, std::ssize(values), [&](const SliceRun& run) {
-    const auto part = values.subspan(static_cast<std::size_t>(run.part - first),
-                                     static_cast<std::size_t>(run.count));
-    if (run.whole < 0) {
-      std::ranges::fill(part, 0.0F);
-    } else {
-      source(tensor, run.whole, part);
-    }
-  });
-}
-
 /// Numbers that a thread draws or rounds at a time.
 constexpr std::int64_t kTask = std::int64_t{1} << 15;
 
@@ -72,6 +57,20 @@ void upload_run(const TensorView& to, std::span<const float> values, Workers& wo
 }
 
 }  // namespace
+
+void read_part(const WeightSource& source, const UnitTensor& tensor, int tp_rank,
+               std::int64_t first, std::span<float> values) {
+  if (!tensor.cut.cut()) return source(tensor, first, values);
+  for_slice_runs(tensor.cut, tp_rank, first, std::ssize(values), [&](const SliceRun& run) {
+    const auto part = values.subspan(static_cast<std::size_t>(run.part - first),
+                                     static_cast<std::size_t>(run.count));
+    if (run.whole < 0) {
+      std::ranges::fill(part, 0.0F);
+    } else {
+      source(tensor, run.whole, part);
+    }
+  });
+}
 
 void upload_numbers(const TensorView& to, std::span<const float> values, Device& device,
                     DeviceStream& stream) {
@@ -170,7 +169,7 @@ void RankState::for_runs(std::size_t unit, const ShardRange& range, const Weight
       const std::int64_t first = i - tensor.begin;
       run.assign(static_cast<std::size_t>(std::min(both.end - i, kRun)), 0.0F);
       // Behind a rank's part of a tensor are zeros, as behind all of it.
-      const std::int64_t own = tensor.cut.cut() ? tensor.elements : tensor.filled;
+      const std::int64_t own = filled_of(tensor, place_);
       const auto filled = std::clamp<std::int64_t>(own - first, 0, std::ssize(run));
       std::vector<std::exception_ptr> failed(static_cast<std::size_t>(ceil_div(filled, kTask)));
       workers.run(std::ssize(failed), [&](std::int64_t task) {
@@ -178,7 +177,7 @@ void RankState::for_runs(std::size_t unit, const ShardRange& range, const Weight
         const std::span<float> values(run.data() + at,
                                       static_cast<std::size_t>(std::min(filled - at, kTask)));
         try {
-          draw(source, tensor, place_.tp_rank, first + at, values);
+          read_part(source, tensor, place_.tp_rank, first + at, values);
         } catch (...) {
           failed[static_cast<std::size_t>(task)] = std::current_exception();
         }

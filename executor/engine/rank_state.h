@@ -25,6 +25,11 @@ using WeightSource =
 /// Each element drawn from its tensor's name and its number.
 WeightSource drawn_weights(std::uint64_t seed, double output_deviation_scale);
 
+/// Elements of a rank's part of a tensor from number `first` on, by their numbers in the whole one;
+/// zeros where the part is padded.
+void read_part(const WeightSource& source, const UnitTensor& tensor, int tp_rank,
+               std::int64_t first, std::span<float> values);
+
 /// Numbers of the host into a tensor of the device, rounded where it is bf16.
 void upload_numbers(const TensorView& to, std::span<const float> values, Device& device,
                     DeviceStream& stream);

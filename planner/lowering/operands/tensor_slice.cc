@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "planner/cost/layer/operation_memory.h"
 #include "planner/cost/layer/operation_sizes.h"
@@ -33,22 +34,29 @@ std::vector<std::int64_t> joined_widths(const LayerSpec& layer, std::int32_t par
 TensorCut tensor_cut(const LayerSpec& layer, std::int32_t parameter, const EngineProfile& engine,
                      const Layout& layout) {
   const ParameterSpec& spec = layer.parameters[static_cast<std::size_t>(parameter)];
-  TensorCut cut;
-  if (layout.tp == 1 || spec.tp_dim < 0) return cut;
+  if (layout.tp == 1 || spec.tp_dim < 0) return {};
   const auto dimension = static_cast<std::size_t>(spec.tp_dim);
-  cut.ways = layout.tp;
-  for (std::size_t d = 0; d < spec.shape.size(); ++d) {
-    if (d < dimension) cut.outer *= spec.shape[d];
-    if (d > dimension) cut.inner *= spec.shape[d];
-  }
-  cut.extent = spec.shape[dimension];
-  cut.pieces = joined_widths(layer, parameter);
-  if (cut.pieces.empty()) {
+  const std::int64_t extent = spec.shape[dimension];
+  std::vector<std::int64_t> pieces = joined_widths(layer, parameter);
+  if (pieces.empty()) {
     const bool table = spec.tp == TpSplit::vocab;
-    cut.pieces = {table ? padded_vocabulary(cut.extent, engine.vocabulary_multiple, layout.tp)
-                        : cut.extent};
+    pieces = {table ? padded_vocabulary(extent, engine.vocabulary_multiple, layout.tp) : extent};
   }
-  for (const std::int64_t piece : cut.pieces) SHARDWISE_CHECK(piece % cut.ways == 0, spec.name);
+  for (const std::int64_t piece : pieces) SHARDWISE_CHECK(piece % layout.tp == 0, spec.name);
+  return cut_along(spec.shape, dimension, layout.tp, std::move(pieces));
+}
+
+TensorCut cut_along(const std::vector<std::int64_t>& shape, std::size_t dimension,
+                    std::int64_t ways, std::vector<std::int64_t> pieces) {
+  TensorCut cut;
+  cut.ways = ways;
+  cut.dimension = static_cast<std::int64_t>(dimension);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (d < dimension) cut.outer *= shape[d];
+    if (d > dimension) cut.inner *= shape[d];
+  }
+  cut.extent = shape[dimension];
+  cut.pieces = std::move(pieces);
   return cut;
 }
 
@@ -73,6 +81,39 @@ void for_slice_runs(const TensorCut& cut, int rank, std::int64_t first, std::int
     if (filled > 0) visit({at, at / row * whole_row + in_row, filled});
     if (filled < left) visit({at + filled, -1, left - filled});
     at += left;
+  }
+}
+
+std::int64_t filled_part(const TensorCut& cut, std::int64_t rank) {
+  std::int64_t steps = 0;
+  std::int64_t begin = 0;
+  for (const std::int64_t piece : cut.pieces) {
+    const std::int64_t own = piece / cut.ways;
+    steps += std::clamp<std::int64_t>(cut.extent - (begin + rank * own), 0, own);
+    begin += piece;
+  }
+  return cut.outer * steps * cut.inner;
+}
+
+void for_part_runs(const TensorCut& cut, std::int64_t first, std::int64_t count,
+                   const std::function<void(const PartRun&)>& visit) {
+  std::int64_t row = 0;  // elements of a part in one step before the dimension
+  for (const std::int64_t piece : cut.pieces) row += piece / cut.ways * cut.inner;
+  const std::int64_t whole_row = cut.extent * cut.inner;
+  const std::int64_t end = first + count;
+  for (std::int64_t at = first; at < end;) {
+    std::int64_t rest = at % whole_row;
+    std::int64_t begin = 0;  // of the piece in a row of the part
+    std::size_t p = 0;
+    for (; rest >= cut.pieces[p] * cut.inner; ++p) {
+      rest -= cut.pieces[p] * cut.inner;
+      begin += cut.pieces[p] / cut.ways * cut.inner;
+    }
+    const std::int64_t own = cut.pieces[p] / cut.ways * cut.inner;
+    const std::int64_t to_row_end = whole_row - at % whole_row;
+    const std::int64_t run = std::min({own - rest % own, to_row_end, end - at});
+    visit({at, rest / own, at / whole_row * row + begin + rest % own, run});
+    at += run;
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -17,13 +18,19 @@ namespace shardwise {
 /// them, or none.
 struct TensorCut {
   std::int64_t ways = 1;
+  std::int64_t dimension = 0;
   std::int64_t outer = 1;            // rows of the whole tensor before the dimension
   std::int64_t inner = 1;            // elements of one step along it
   std::int64_t extent = 1;           // steps, of all pieces
   std::vector<std::int64_t> pieces;  // steps of each, padded
 
   bool cut() const { return ways > 1; }
+  friend bool operator==(const TensorCut&, const TensorCut&) = default;
 };
+
+/// The cut of a tensor of a shape along one of its dimensions. \pre it has that dimension
+TensorCut cut_along(const std::vector<std::int64_t>& shape, std::size_t dimension,
+                    std::int64_t ways, std::vector<std::int64_t> pieces);
 
 /// The cut of a layer's parameter. One product for queries, keys and values comes before all
 /// others that are cut by columns.
@@ -40,5 +47,21 @@ struct SliceRun {
 /// \pre cut()
 void for_slice_runs(const TensorCut& cut, int rank, std::int64_t first, std::int64_t count,
                     const std::function<void(const SliceRun&)>& visit);
+
+/// Elements of a rank's part that are the tensor's. Zeros that pad a part are behind them.
+/// \pre a tensor with padding is one piece, cut along its first dimension
+std::int64_t filled_part(const TensorCut& cut, std::int64_t rank);
+
+/// Elements of a whole tensor that lie one behind the other in one rank's part too.
+struct PartRun {
+  std::int64_t whole = 0;  // the first of them in the tensor
+  std::int64_t rank = 0;
+  std::int64_t part = 0;  // and in the part of that rank
+  std::int64_t count = 0;
+};
+/// Visits `count` elements of a whole tensor from number `first` on, in their order. Those of one
+/// rank follow one another in its part as they do in the tensor. \pre cut()
+void for_part_runs(const TensorCut& cut, std::int64_t first, std::int64_t count,
+                   const std::function<void(const PartRun&)>& visit);
 
 }  // namespace shardwise

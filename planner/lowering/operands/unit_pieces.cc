@@ -6,6 +6,10 @@
 
 namespace shardwise {
 
+std::int64_t filled_of(const UnitTensor& tensor, const DataParallelPlace& place) {
+  return tensor.cut.cut() ? filled_part(tensor.cut, place.tp_rank) : tensor.filled;
+}
+
 ShardRange piece_held(std::int64_t all, std::int64_t piece, std::int64_t rank) {
   const std::int64_t begin = std::min(all, piece * rank);
   return {begin, std::min(all, begin + piece) - begin};

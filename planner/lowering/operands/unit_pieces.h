@@ -25,6 +25,9 @@ struct ShardRange {
   std::int64_t count = 0;
 };
 
+/// Elements that a rank has of a tensor, its first ones, without the zeros behind them.
+std::int64_t filled_of(const UnitTensor& tensor, const DataParallelPlace& place);
+
 /// Piece r of `all` elements cut into pieces of `piece`: the last may be short, or empty.
 ShardRange piece_held(std::int64_t all, std::int64_t piece, std::int64_t rank);
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "planner/cost/layer/layer_parameters.h"
@@ -32,6 +34,27 @@ std::vector<std::int64_t> part(const TensorCut& cut, int rank, std::int64_t firs
   return numbers;
 }
 
+/// Each element of the whole tensor is where parts have it, in the order of the part.
+void expect_found_again(const TensorCut& cut, std::int64_t elements,
+                        const std::vector<std::vector<std::int64_t>>& parts) {
+  std::vector<std::int64_t> next(parts.size(), 0);
+  std::int64_t at = 0;
+  const auto visit = [&](const PartRun& run) {
+    const auto rank = static_cast<std::size_t>(run.rank);
+    EXPECT_EQ(run.whole, at);
+    EXPECT_EQ(run.part, next[rank]);
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      EXPECT_EQ(parts[rank][static_cast<std::size_t>(run.part + i)], at + i);
+    }
+    at += run.count;
+    next[rank] += run.count;
+  };
+  const std::int64_t some = elements / 3 + 1;
+  for_part_runs(cut, 0, some, visit);
+  for_part_runs(cut, some, elements - some, visit);
+  EXPECT_EQ(at, elements);
+}
+
 // Whatever the model and the number of ranks, and from wherever a rank begins.
 TEST(TensorSlice, CoversEveryTensorOnce) {
   const EngineProfile engine = *find_engine("shardwise");
@@ -47,6 +70,7 @@ TEST(TensorSlice, CoversEveryTensorOnce) {
           if (!cut.cut()) continue;
           const std::int64_t elements = local_tensor(spec, engine, over(tp)).elements();
           std::vector<int> met(static_cast<std::size_t>(spec.elements()), 0);
+          std::vector<std::vector<std::int64_t>> parts;
           for (std::int32_t rank = 0; rank < tp; ++rank) {
             const std::int64_t half = elements / 2 + 1;
             std::vector<std::int64_t> numbers = part(cut, rank, 0, half);
@@ -55,7 +79,11 @@ TEST(TensorSlice, CoversEveryTensorOnce) {
             for (const std::int64_t each : numbers) {
               if (each >= 0) ++met[static_cast<std::size_t>(each)];
             }
+            const auto zero = std::ranges::find(numbers, -1);
+            EXPECT_EQ(zero - numbers.begin(), filled_part(cut, rank)) << spec.name;
+            parts.push_back(std::move(numbers));
           }
+          expect_found_again(cut, spec.elements(), parts);
           EXPECT_EQ(std::ranges::count(met, 1), spec.elements()) << name << " " << spec.name;
         }
       }
@@ -89,6 +117,9 @@ TEST(TensorSlice, FillsRowsThatPadATableWithZeros) {
   EXPECT_EQ(part(cut, 1, 0, 6), (std::vector<std::int64_t>{6, 7, 8, 9, 10, 11}));
   EXPECT_EQ(part(cut, 2, 1, 5), (std::vector<std::int64_t>{13, 14, -1, -1, -1}));
   EXPECT_EQ(part(cut, 3, 0, 6), std::vector<std::int64_t>(6, -1));
+  EXPECT_EQ(filled_part(cut, 1), 6);
+  EXPECT_EQ(filled_part(cut, 2), 3);
+  EXPECT_EQ(filled_part(cut, 3), 0);
 }
 
 }  // namespace
