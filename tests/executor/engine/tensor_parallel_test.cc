@@ -5,66 +5,18 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "executor/comm/thread_world.h"
 #include "executor/device/cpu/cpu_device.h"
-#include "executor/engine/rank_place.h"
 #include "executor/engine/replica_check.h"
 #include "executor/engine/trainer.h"
-#include "planner/engines/engines.h"
-#include "planner/legality/legality.h"
-#include "planner/lowering/operands/state_types.h"
-#include "planner/model/hf_config.h"
-#include "planner/spec/machine/cluster_reader.h"
+#include "tests/executor/engine/small_plans.h"
 
 namespace shardwise::exec::test {
 namespace {
 
 constexpr int kSteps = 10;
-
-/// The model with so few tokens that the text has some of every rank's. No number of ranks divides
-/// them: the last has less than its room.
-ModelSpec with_few_tokens(ModelSpec model) {
-  constexpr std::int64_t kFew = 211;
-  const std::int64_t all = std::exchange(model.vocab_size, kFew);
-  for (LayerSpec& kind : model.kinds) {
-    for (ParameterSpec& each : kind.parameters) {
-      if (each.tp == TpSplit::vocab) each.shape.front() = kFew;
-    }
-    for (OperationSpec& each : kind.operations) {
-      if (each.width == all) each.width = kFew;
-      if (each.k == all) each.k = kFew;
-    }
-  }
-  return model;
-}
-
-/// A small model of each kind on CPUs: micro-batches of one sequence of 24 tokens.
-Plan small_plan_of(const std::string& model, const Layout& layout,
-                   std::int64_t num_microbatches = 2) {
-  Plan plan;
-  plan.model = with_few_tokens(*load_model(model));
-  plan.engine = *find_engine("shardwise");
-  plan.layout = layout;
-  plan.cluster = *with_gpus(*find_cluster("laptop"), layout.world());
-  plan.job.precision = DType::fp32;
-  plan.job.loss = LossKernel::chunked;
-  plan.job.loss_chunk_rows = 10;  // chunks of 10, 10 and 4 rows
-  plan.job.sequence_length = 24;
-  plan.job.global_batch_size = layout.dp() * layout.micro_batch_size * num_microbatches;
-  EXPECT_TRUE(check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout).empty());
-  return plan;
-}
-
-Layout over(std::int32_t tp, std::int32_t dp_shard = 1, int zero_stage = 0) {
-  Layout layout;
-  layout.tp = tp;
-  layout.dp_shard = dp_shard;
-  layout.zero_stage = static_cast<std::int8_t>(zero_stage);
-  return layout;
-}
 
 /// What a run gives: losses and norms by step, and, where ranks have gradients whole, the sum of
 /// the squares of each tensor's of the last step.
@@ -73,16 +25,6 @@ struct Trained {
   std::vector<double> norms;
   std::map<std::string, double> squares;
 };
-
-LayerKernels kernels_of(const Plan& plan, std::int64_t rank) {
-  LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
-  shape.tp_rank = place_of(plan.layout, rank).tp_rank;
-  shape.gradients = state_types(lowering_context(plan, Granularity::layer, false)).made;
-  return {[&plan, shape](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
-          [&plan, shape](std::byte* tables, const Issue& to) {
-            fill_tables(plan.model, shape, tables, to);
-          }};
-}
 
 /// Adds this rank's parts of the gradients: what all ranks have whole only of the first.
 void add_squares(const Trainer& trainer, const Arena& arena, std::map<std::string, double>& sums) {
@@ -100,10 +42,7 @@ void add_squares(const Trainer& trainer, const Arena& arena, std::map<std::strin
 }
 
 Trained train_whole(const Plan& plan, int steps = kSteps) {
-  std::string text;
-  for (int i = 0; i < 4000; ++i) text += static_cast<char>('a' + (i * i / 7 + i) % 23);
-  const TokenSequences data = *TokenSequences::cut(TokenStream(text), plan.job.sequence_length,
-                                                   plan.model.vocab_size, 3, "text");
+  const TokenSequences data = few_tokens(plan);
   TrainOptions options;
   options.optimizer.peak_learning_rate = 0.003;
   Trained trained;
