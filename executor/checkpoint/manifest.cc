@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 
+#include "executor/checkpoint/slice_cover.h"
 #include "executor/storage/durable_file.h"
 #include "executor/storage/file_descriptor.h"
 #include "planner/spec/json/json_writer.h"
@@ -101,11 +102,21 @@ void write_file(JsonWriter& json, const SavedFile& file) {
   json.member("name", file.name);
   json.member("bytes", file.bytes);
   json.member("crc32", file.crc32);
-  json.begin_object("slices");
-  for (const SavedSlice& slice : file.slices) {
-    std::vector<std::int64_t> row = {slice.begin, slice.count};
+  const auto write = [&](const SavedSlice& slice, std::vector<std::int64_t> row) {
+    row.insert(row.end(), {slice.begin, slice.count});
     row.insert(row.end(), slice.crc32.begin(), slice.crc32.end());
     json.row(slice.tensor, row);
+  };
+  json.begin_object("slices");
+  for (const SavedSlice& slice : file.slices) {
+    if (slice.part == kWholeTensor) write(slice, {});
+  }
+  json.end_object();
+  const auto is_part = [](const SavedSlice& slice) { return slice.part != kWholeTensor; };
+  if (std::ranges::none_of(file.slices, is_part)) return;
+  json.begin_object("parts");
+  for (const SavedSlice& slice : file.slices) {
+    if (is_part(slice)) write(slice, {slice.part});
   }
   json.end_object();
 }
@@ -127,6 +138,25 @@ std::vector<std::int64_t> read_row(ObjectReader& reader, const std::string& key,
   return {};
 }
 
+/// \param key  "slices", or "parts", whose rows begin with the number of the part
+void read_slices(ObjectReader& reader, const char* key, SavedFile& file) {
+  const bool parts = std::string_view(key) == "parts";
+  const JsonValue* const slices = reader.object(key, !parts);
+  if (slices == nullptr) return;
+  ObjectReader rows = reader.nested(key, *slices);
+  for (const JsonMember& member : slices->members) {
+    const std::size_t at = parts ? 1 : 0;
+    const std::vector<std::int64_t> row = read_row(rows, member.key, at + 2 + kSavedStates);
+    if (row.empty()) continue;
+    SavedSlice slice = {member.key, row[at], row[at + 1]};
+    if (parts) slice.part = row[0];
+    for (std::size_t s = 0; s < kSavedStates; ++s) {
+      slice.crc32[s] = static_cast<std::uint32_t>(row[at + 2 + s]);
+    }
+    file.slices.push_back(std::move(slice));
+  }
+}
+
 SavedFile read_file(ObjectReader reader) {
   SavedFile file;
   file.name = reader.string("name");
@@ -135,62 +165,50 @@ SavedFile read_file(ObjectReader reader) {
   }
   file.bytes = reader.integer("bytes", 0, kMost);
   file.crc32 = static_cast<std::uint32_t>(reader.integer("crc32", 0, UINT32_MAX));
-  if (const JsonValue* const slices = reader.object("slices")) {
-    ObjectReader rows = reader.nested("slices", *slices);
-    for (const JsonMember& member : slices->members) {
-      const std::vector<std::int64_t> row = read_row(rows, member.key, 2 + kSavedStates);
-      if (row.empty()) continue;
-      SavedSlice slice = {member.key, row[0], row[1], {}};
-      for (std::size_t s = 0; s < kSavedStates; ++s) {
-        slice.crc32[s] = static_cast<std::uint32_t>(row[2 + s]);
-      }
-      file.slices.push_back(std::move(slice));
-    }
-  }
+  read_slices(reader, "slices", file);
+  read_slices(reader, "parts", file);
   reader.reject_unknown();
   return file;
 }
 
-/// Slices of all files together are every element of every tensor once.
-void check_cover(const Manifest& manifest, const std::string& file, Diagnostics& problems) {
-  std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>> ranges;
-  for (const SavedFile& each : manifest.files) {
-    for (const SavedSlice& slice : each.slices) {
-      ranges[slice.tensor].emplace_back(slice.begin, slice.count);
-    }
+void write_cuts(JsonWriter& json, const std::vector<SavedTensor>& tensors) {
+  const auto is_cut = [](const SavedTensor& tensor) { return tensor.cut.cut(); };
+  if (std::ranges::none_of(tensors, is_cut)) return;
+  json.begin_object("cuts");
+  for (const SavedTensor& tensor : tensors) {
+    if (!is_cut(tensor)) continue;
+    std::vector<std::int64_t> row = {tensor.cut.dimension, tensor.cut.ways};
+    row.insert(row.end(), tensor.cut.pieces.begin(), tensor.cut.pieces.end());
+    json.row(tensor.name, row);
   }
-  const auto fail = [&](const std::string& tensor, std::string message) {
-    problems.push_back({file, 0, 0, json_pointer("/tensors", tensor), std::move(message), ""});
-  };
-  for (const SavedTensor& tensor : manifest.tensors) {
-    std::int64_t elements = 1;
-    bool counted = true;
-    for (const std::int64_t length : tensor.shape) {
-      counted = counted && !__builtin_mul_overflow(elements, length, &elements);
-    }
-    if (!counted) {
-      fail(tensor.name, "has more elements than can be counted");
-      return;
-    }
-    auto& parts = ranges[tensor.name];
-    std::ranges::sort(parts);
-    std::int64_t at = 0;
-    for (const auto& part : parts) {
-      if (part.first != at) break;
-      at += part.second;
-    }
-    if (at != elements) {
-      fail(tensor.name,
-           fmt::format("is not whole: element {} of {} is not once in the files", at, elements));
-    }
-    ranges.erase(tensor.name);
-  }
-  for (const auto& extra : ranges) fail(extra.first, "is in a file, and no tensor of the manifest");
+  json.end_object();
 }
 
 void read_tensors(ObjectReader reader, const JsonValue& value, Manifest& manifest) {
   for (const JsonMember& member : value.members) {
     manifest.tensors.push_back({member.key, read_row(reader, member.key, 0)});
+  }
+}
+
+void read_cuts(ObjectReader reader, const JsonValue& value, Manifest& manifest) {
+  std::map<std::string, SavedTensor*> tensors;
+  for (SavedTensor& tensor : manifest.tensors) tensors[tensor.name] = &tensor;
+  for (const JsonMember& member : value.members) {
+    const std::vector<std::int64_t> row = read_row(reader, member.key, 0);
+    if (row.size() != member.value.elements.size()) continue;
+    const auto found = tensors.find(member.key);
+    if (found == tensors.end()) {
+      reader.fail(member.key, "is no tensor of the manifest");
+      continue;
+    }
+    SavedTensor& tensor = *found->second;
+    const std::string wrong = unfit_cut(tensor.shape, row);
+    if (wrong.empty()) {
+      tensor.cut = cut_along(tensor.shape, static_cast<std::size_t>(row[0]), row[1],
+                             {row.begin() + 2, row.end()});
+    } else {
+      reader.fail(member.key, wrong);
+    }
   }
 }
 
@@ -220,6 +238,7 @@ Manifest read_members(ObjectReader& reader) {
   manifest.zero_stage = reader.integer("zero_stage", 0, 3);
   manifest.dp_shard = reader.integer("dp_shard", 1, kMost);
   manifest.dp_replicate = reader.integer("dp_replicate", 1, kMost);
+  manifest.tp = reader.integer_or("tp", 1, 1, kMost);
   manifest.pp = reader.integer_or("pp", 1, 1, kMost);
   manifest.vpp = reader.integer_or("vpp", 1, 1, kMost);
   if (const JsonValue* const rules = reader.object("optimizer")) {
@@ -230,6 +249,9 @@ Manifest read_members(ObjectReader& reader) {
   }
   if (const JsonValue* const tensors = reader.object("tensors")) {
     read_tensors(reader.nested("tensors", *tensors), *tensors, manifest);
+  }
+  if (const JsonValue* const cuts = reader.object("cuts", false)) {
+    read_cuts(reader.nested("cuts", *cuts), *cuts, manifest);
   }
   if (const JsonValue* const files = reader.array("files")) {
     for (std::size_t i = 0; i < files->elements.size(); ++i) {
@@ -274,6 +296,7 @@ std::string to_json(const Manifest& manifest) {
   json.member("zero_stage", manifest.zero_stage);
   json.member("dp_shard", manifest.dp_shard);
   json.member("dp_replicate", manifest.dp_replicate);
+  json.member("tp", manifest.tp);
   json.member("pp", manifest.pp);
   json.member("vpp", manifest.vpp);
   write_optimizer(json, manifest.optimizer);
@@ -281,6 +304,7 @@ std::string to_json(const Manifest& manifest) {
   json.begin_object("tensors");
   for (const SavedTensor& tensor : manifest.tensors) json.row(tensor.name, tensor.shape);
   json.end_object();
+  write_cuts(json, manifest.tensors);
   json.begin_array("files");
   for (const SavedFile& file : manifest.files) {
     json.begin_object();

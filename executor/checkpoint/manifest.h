@@ -12,6 +12,7 @@
 #include "executor/checkpoint/run_id.h"
 #include "executor/data/data_identity.h"
 #include "executor/optimizer/adamw.h"
+#include "planner/lowering/operands/tensor_slice.h"
 #include "planner/spec/text/diagnostic.h"
 
 namespace shardwise::exec {
@@ -24,12 +25,16 @@ inline constexpr std::size_t kSavedStates = 3;
 inline constexpr std::array<std::string_view, kSavedStates> kSavedStateNames = {
     "weights", "first_moment", "second_moment"};
 
-/// Neighbouring elements of a tensor, counted row by row, and the checksum of each of their states.
+inline constexpr std::int64_t kWholeTensor = -1;
+
+/// Neighbouring elements of a tensor, counted row by row, and the checksum of each of their states;
+/// of a tensor that tensor parallelism cuts, neighbours in one rank's part of it.
 struct SavedSlice {
   std::string tensor;
   std::int64_t begin = 0;
   std::int64_t count = 0;
   std::array<std::uint32_t, kSavedStates> crc32{};
+  std::int64_t part = kWholeTensor;  // the number of that part
 };
 
 /// A safetensors file with the slices of one rank: "weights/NAME", "first_moment/NAME",
@@ -43,7 +48,8 @@ struct SavedFile {
 
 struct SavedTensor {
   std::string name;
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape;  // of the whole tensor
+  TensorCut cut = {};               // NOLINT(*-redundant-member-init): into the parts of slices
   friend bool operator==(const SavedTensor&, const SavedTensor&) = default;
 };
 
@@ -58,6 +64,7 @@ struct Manifest {
   std::int64_t zero_stage = 0;
   std::int64_t dp_shard = 1;
   std::int64_t dp_replicate = 1;
+  std::int64_t tp = 1;
   std::int64_t pp = 1;
   std::int64_t vpp = 1;
   OptimizerRules optimizer;
@@ -72,8 +79,8 @@ inline constexpr const char* kManifestName = "manifest.json";
 std::string to_json(const Manifest& manifest);
 /// The text with the checksum it should have in the place of the one it has.
 std::string with_checksum(std::string text);
-/// Refuses a text that is not the one its checksum was made of, and slices that do not cover every
-/// tensor once.
+/// Refuses a text that is not the one its checksum was made of, cuts that do not fit their tensors,
+/// and slices that do not cover every tensor once.
 Result<Manifest> parse_manifest(const std::string& text, const std::string& file);
 /// The manifest of a checkpoint's folder.
 Result<Manifest> read_manifest(const std::filesystem::path& folder);

@@ -20,13 +20,14 @@ std::vector<SavedTensor> saved_tensors(const Plan& plan) {
   std::vector<SavedTensor> tensors;
   for (const ModelUnits::Place& place : model.tensors) {
     const UnitTensor& tensor = model.tensor(place);
-    tensors.push_back({tensor.name, tensor.shape});
+    tensors.push_back({tensor.name, tensor.shape, tensor.cut});
   }
   return tensors;
 }
 
 RankPart copy_rank_part(const RankState& state, const Arena& arena, Device& device) {
   const std::unique_ptr<DeviceStream> stream = device.stream(StreamPriority::normal);
+  const DataParallelPlace& place = state.place();
   RankPart part;
   std::int64_t elements = 0;
   for (std::size_t u = 0; u < state.units().units.size(); ++u)
@@ -37,9 +38,16 @@ RankPart copy_rank_part(const RankState& state, const Arena& arena, Device& devi
     const RankState::View view = state.view(arena, 0, u);
     for (const UnitTensor& tensor : state.units().units[u].tensors) {
       const std::int64_t begin = std::max(tensor.begin, own.begin);
-      const std::int64_t end = std::min(tensor.begin + tensor.filled, own.begin + own.count);
-      if (begin >= end || tensor.copy) continue;
-      part.slices.push_back({tensor.name, begin - tensor.begin, end - begin, {}});
+      const std::int64_t end =
+          std::min(tensor.begin + filled_of(tensor, place), own.begin + own.count);
+      const bool cut = tensor.cut.cut();
+      const bool others = tensor.copy || (!cut && place.tp_rank > 0);
+      if (begin >= end || others) continue;
+      part.slices.push_back({tensor.name,
+                             begin - tensor.begin,
+                             end - begin,
+                             {},
+                             cut ? std::int64_t{place.tp_rank} : kWholeTensor});
       const auto first = static_cast<std::size_t>(begin - view.held.begin);
       const auto count = static_cast<std::size_t>(end - begin);
       const auto more = [&](SavedState saved) {

@@ -107,12 +107,19 @@ Diagnostics SavedCheckpoint::find_pieces() {
         }
         stored.erase(name);
       }
-      pieces_[slice.tensor].push_back(piece);
+      pieces_[slice.tensor].slices.push_back(piece);
     }
     for (const auto& extra : stored) {
       problems.push_back(
           altered_file(file.name(), extra.first, "is extra, the manifest does not list it"));
     }
+  }
+  for (const SavedTensor& tensor : manifest_.tensors) {
+    Pieces& pieces = pieces_[tensor.name];
+    pieces.cut = &tensor.cut;
+    std::ranges::sort(pieces.slices, {}, [](const Piece& piece) {
+      return std::pair(piece.slice->part, piece.slice->begin);
+    });
   }
   return problems;
 }
@@ -135,7 +142,7 @@ std::uint32_t SavedCheckpoint::checksum(std::size_t file, std::int64_t begin,
 void SavedCheckpoint::name_altered(std::size_t file, Diagnostics& problems) const {
   const std::size_t before = problems.size();
   for (const auto& tensor : pieces_) {
-    for (const Piece& piece : tensor.second) {
+    for (const Piece& piece : tensor.second.slices) {
       if (piece.file != file) continue;
       for (std::size_t s = 0; s < kSavedStates; ++s) {
         const StoredTensor& stored = *piece.stored[s];
@@ -186,50 +193,69 @@ Diagnostics SavedCheckpoint::differences(const std::vector<SavedTensor>& tensors
   return problems;
 }
 
+void SavedCheckpoint::read_part(SavedState state, const std::vector<Piece>& slices,
+                                std::int64_t part, std::int64_t begin,
+                                std::span<float> values) const {
+  const std::int64_t end = begin + std::ssize(values);
+  const auto ends_before = [&](const Piece& piece) {
+    const SavedSlice& slice = *piece.slice;
+    return slice.part < part || (slice.part == part && slice.begin + slice.count <= begin);
+  };
+  std::int64_t at = begin;
+  for (auto next = std::ranges::partition_point(slices, ends_before); at < end; ++next) {
+    SHARDWISE_CHECK(next != slices.end() && next->slice->part == part, "is whole");
+    const std::int64_t last = std::min(end, next->slice->begin + next->slice->count);
+    const std::span<float> to =
+        values.subspan(static_cast<std::size_t>(at - begin), static_cast<std::size_t>(last - at));
+    constexpr std::int64_t kEach = sizeof(float);
+    files_[next->file].read(*next->stored[static_cast<std::size_t>(state)],
+                            (at - next->slice->begin) * kEach, std::as_writable_bytes(to));
+    at = last;
+  }
+}
+
 void SavedCheckpoint::read(SavedState state, const std::string& tensor, std::int64_t begin,
                            std::span<float> values) const {
-  const std::int64_t end = begin + std::ssize(values);
-  std::int64_t got = 0;
-  for (const Piece& piece : pieces_.at(tensor)) {
-    const std::int64_t first = std::max(begin, piece.slice->begin);
-    const std::int64_t last = std::min(end, piece.slice->begin + piece.slice->count);
-    if (first >= last) continue;
-    const std::span<float> to = values.subspan(static_cast<std::size_t>(first - begin),
-                                               static_cast<std::size_t>(last - first));
-    constexpr std::int64_t kEach = sizeof(float);
-    files_[piece.file].read(*piece.stored[static_cast<std::size_t>(state)],
-                            (first - piece.slice->begin) * kEach, std::as_writable_bytes(to));
-    got += last - first;
-  }
-  SHARDWISE_CHECK(got == std::ssize(values), tensor);
+  const Pieces& pieces = pieces_.at(tensor);
+  if (!pieces.cut->cut()) return read_part(state, pieces.slices, kWholeTensor, begin, values);
+  for_part_runs(*pieces.cut, begin, std::ssize(values), [&](const PartRun& run) {
+    read_part(state, pieces.slices, run.rank, run.part,
+              values.subspan(static_cast<std::size_t>(run.whole - begin),
+                             static_cast<std::size_t>(run.count)));
+  });
 }
 
 namespace {
 
-/// One state of the elements of a unit from `begin` on. Rows that an engine adds are zeros.
+/// One state of a rank's elements of a unit from `begin` on. Rows that an engine adds are zeros.
 void read_unit(const SavedCheckpoint& saved, SavedState state, const StateUnit& unit,
-               std::int64_t begin, std::span<float> values) {
+               const DataParallelPlace& place, std::int64_t begin, std::span<float> values) {
+  const auto source = [&](const UnitTensor& tensor, std::int64_t first, std::span<float> to) {
+    saved.read(state, tensor.name, first, to);
+  };
   std::ranges::fill(values, 0.0F);
   for (const UnitTensor& tensor : unit.tensors) {
     const std::int64_t first = std::max(begin, tensor.begin);
-    const std::int64_t last = std::min(begin + std::ssize(values), tensor.begin + tensor.filled);
+    const std::int64_t last =
+        std::min(begin + std::ssize(values), tensor.begin + filled_of(tensor, place));
     if (first >= last) continue;
-    saved.read(state, tensor.name, first - tensor.begin,
-               values.subspan(static_cast<std::size_t>(first - begin),
-                              static_cast<std::size_t>(last - first)));
+    read_part(source, tensor, place.tp_rank, first - tensor.begin,
+              values.subspan(static_cast<std::size_t>(first - begin),
+                             static_cast<std::size_t>(last - first)));
   }
 }
 
 /// put(first, values) for runs of `count` elements from `begin` on, one span for each of `states`.
 template <std::size_t kStates, class Put>
 void load(const SavedCheckpoint& saved, const std::array<SavedState, kStates>& states,
-          const StateUnit& unit, std::int64_t begin, std::size_t count, Put put) {
+          const StateUnit& unit, const DataParallelPlace& place, std::int64_t begin,
+          std::size_t count, Put put) {
   constexpr std::size_t kStaged = std::size_t{1} << 18;
   std::array<std::vector<float>, kStates> values;
   for (std::size_t at = 0; at < count; at += kStaged) {
     for (std::size_t s = 0; s < kStates; ++s) {
       values[s].resize(std::min(kStaged, count - at));
-      read_unit(saved, states[s], unit, begin + static_cast<std::int64_t>(at), values[s]);
+      read_unit(saved, states[s], unit, place, begin + static_cast<std::int64_t>(at), values[s]);
     }
     put(at, values);
   }
@@ -244,14 +270,15 @@ void load_state(const SavedCheckpoint& saved, const RankState& state, const Aren
     const RankState::View view = state.view(arena, 0, u);
     const StateUnit& unit = state.units().units[u];
     const auto fill = [&](SavedState which, std::int64_t begin, const TensorView& to) {
-      load<1>(saved, {which}, unit, begin, to.count, [&](std::size_t first, const auto& values) {
+      const auto put = [&](std::size_t first, const auto& values) {
         upload_numbers(to.part(first, values[0].size()), values[0], device, *stream);
-      });
+      };
+      load<1>(saved, {which}, unit, state.place(), begin, to.count, put);
     };
     fill(SavedState::weights, state.keeps(u).begin, view.weights);
     fill(SavedState::first_moment, view.held.begin, view.exp_avg);
-    load<2>(saved, {SavedState::weights, SavedState::second_moment}, unit, view.held.begin,
-            view.exp_avg_sq.count, [&](std::size_t first, const auto& values) {
+    load<2>(saved, {SavedState::weights, SavedState::second_moment}, unit, state.place(),
+            view.held.begin, view.exp_avg_sq.count, [&](std::size_t first, const auto& values) {
               RankState::upload(view, first, values[0], values[1], device, *stream);
             });
   }

@@ -16,7 +16,8 @@
 
 namespace shardwise::exec {
 
-/// A complete checkpoint, open for reading: its tensors whole, however many ranks wrote them.
+/// A complete checkpoint, open for reading: its tensors whole, however many ranks wrote them, and
+/// whatever parts each had.
 class SavedCheckpoint {
  public:
   /// \param folder  with a manifest
@@ -33,19 +34,27 @@ class SavedCheckpoint {
   /// Tensors of a plan's model that it lacks, has besides, or has in another shape.
   Diagnostics differences(const std::vector<SavedTensor>& tensors) const;
 
-  /// Elements from `begin` on of one state of a tensor. \pre they are its \throws IoError
+  /// Elements from `begin` on of one state of a whole tensor. \pre they are its \throws IoError
   void read(SavedState state, const std::string& tensor, std::int64_t begin,
             std::span<float> values) const;
 
  private:
-  /// One rank's slice of a tensor.
+  /// One rank's slice of a tensor, or of a part of it.
   struct Piece {
     std::size_t file = 0;
     const SavedSlice* slice = nullptr;
     std::array<const StoredTensor*, kSavedStates> stored{};
   };
 
+  /// All slices of a tensor, in the order of parts and elements.
+  struct Pieces {
+    const TensorCut* cut = nullptr;
+    std::vector<Piece> slices;
+  };
+
   Diagnostics find_pieces();
+  void read_part(SavedState state, const std::vector<Piece>& slices, std::int64_t part,
+                 std::int64_t begin, std::span<float> values) const;
   Diagnostics other_lengths() const;
   std::uint32_t checksum(std::size_t file, std::int64_t begin, std::int64_t count) const;
   void name_altered(std::size_t file, Diagnostics& problems) const;
@@ -53,7 +62,7 @@ class SavedCheckpoint {
   std::filesystem::path folder_;
   Manifest manifest_;
   std::vector<SafetensorsFile> files_;
-  std::unordered_map<std::string, std::vector<Piece>> pieces_;  // by tensor
+  std::unordered_map<std::string, Pieces> pieces_;  // by tensor
 };
 
 /// Fills what a rank keeps of weights and moments, a MiB at a time. \pre the checkpoint has the

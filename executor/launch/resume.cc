@@ -185,6 +185,7 @@ Manifest manifest_of(const Plan& plan, const RunOptions& options, const DataIden
   manifest.zero_stage = int{plan.layout.zero_stage};
   manifest.dp_shard = plan.layout.dp_shard;
   manifest.dp_replicate = plan.layout.dp_replicate;
+  manifest.tp = plan.layout.tp;
   manifest.pp = plan.layout.pp;
   manifest.vpp = plan.layout.vpp;
   manifest.optimizer = options.train.optimizer;
@@ -322,12 +323,13 @@ void introduce_resumed(const Manifest& saved, const RunOptions& options) {
                short_run_id(saved.run), saved.step);
     return;
   }
+  const std::string parts = saved.tp > 1 ? fmt::format("tp {}, ", saved.tp) : "";
   const std::string stages = saved.pp > 1 ? fmt::format("pp {}, ", saved.pp) : "";
   fmt::print(
-      "resuming after step {} of run {}, written by {} ZeRO-{}, {}dp_shard {}, dp_replicate "
+      "resuming after step {} of run {}, written by {} ZeRO-{}, {}{}dp_shard {}, dp_replicate "
       "{}\n",
-      saved.step, short_run_id(saved.run), saved.engine, saved.zero_stage, stages, saved.dp_shard,
-      saved.dp_replicate);
+      saved.step, short_run_id(saved.run), saved.engine, saved.zero_stage, parts, stages,
+      saved.dp_shard, saved.dp_replicate);
   const OptimizerRules& was = saved.optimizer;
   const OptimizerRules& is = options.train.optimizer;
   struct Rule {
