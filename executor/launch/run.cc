@@ -271,8 +271,7 @@ Diagnostics other_plan(const Plan& plan, const std::string& path, const Together
 /// The plan, which is that of all ranks, where outputs can be written.
 Result<Plan> prepare_plan(const Result<Plan>& plan, const RunOptions& options,
                           const Together& together) {
-  Diagnostics problems =
-      together.gather(plan ? problems_of_outputs(*plan, options) : plan.problems());
+  Diagnostics problems = together.gather(plan ? problems_of_outputs(options) : plan.problems());
   if (problems.empty()) problems = together.gather(other_plan(*plan, options.plan, together));
   if (!problems.empty()) return problems;
   return plan;

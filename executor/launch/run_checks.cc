@@ -17,25 +17,6 @@
 namespace shardwise::exec {
 namespace {
 
-/// Files of whole tensors, which nobody has under tensor parallelism.
-Diagnostics problems_of_parts(const Plan& plan, const RunOptions& options) {
-  Diagnostics problems;
-  if (plan.layout.tp == 1) return problems;
-  const std::pair<const char*, const std::string&> files[] = {
-      {"--checkpoint-dir", options.checkpoint_dir},
-      {"--resume", options.resume},
-      {"--save-weights", options.save_weights}};
-  for (const auto& [flag, path] : files) {
-    if (path.empty()) continue;
-    problems.push_back(
-        wrong_use(flag,
-                  fmt::format("{} is of whole tensors, and with tp {} ranks have parts", path,
-                              plan.layout.tp),
-                  fmt::format("leave {} out, or make a plan with --tp 1", flag)));
-  }
-  return problems;
-}
-
 std::string started_text(const Launcher& launcher) {
   return fmt::format("{} started {} process{}", name_of(launcher.kind), launcher.ranks,
                      launcher.ranks == 1 ? "" : "es");
@@ -78,8 +59,8 @@ Diagnostics problems_of_ranks(const Plan& plan, const RunOptions& options,
   return {};
 }
 
-Diagnostics problems_of_outputs(const Plan& plan, const RunOptions& options) {
-  Diagnostics problems = problems_of_parts(plan, options);
+Diagnostics problems_of_outputs(const RunOptions& options) {
+  Diagnostics problems;
   const std::pair<const char*, const std::string&> outputs[] = {
       {"--report", options.report}, {"--trace", options.trace}, {"--metrics", options.metrics}};
   for (const auto& [flag, path] : outputs) {

@@ -14,9 +14,8 @@ Diagnostics problems_of(const Plan& plan);
 Diagnostics problems_of_ranks(const Plan& plan, const RunOptions& options,
                               const Launcher& launcher);
 
-/// Whether the files that a run of the plan writes can be written, and are no two of one name.
-/// Those that are standard output are reserved. Where ranks have parts of tensors, checkpoints and
-/// weights are neither written nor resumed from.
-Diagnostics problems_of_outputs(const Plan& plan, const RunOptions& options);
+/// Whether the files that a run writes can be written, and are no two of one name.
+/// Those that are standard output are reserved.
+Diagnostics problems_of_outputs(const RunOptions& options);
 
 }  // namespace shardwise::exec

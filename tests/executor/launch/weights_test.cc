@@ -69,17 +69,21 @@ TEST(SavedWeights, AreThoseThatWereReadForEveryModelStageEngineAndNumberOfRanks)
     int zero_stage;
     int ranks;
     std::int32_t pp = 1;
+    std::int32_t tp = 1;
   };
   for (const char* model : {"gpt2", "llama", "qwen3"}) {
     const Scratch scratch;
     std::string first;
     for (const Case& each :
          {Case{"shardwise", 0, 1}, Case{"shardwise", 1, 2}, Case{"shardwise", 3, 4},
-          Case{"shardwise", 0, 2, 2}, Case{"shardwise", 3, 1, 2}, Case{"megatron_ddp", 1, 4},
-          Case{"fsdp2", 3, 2}, Case{"megatron_fsdp", 2, 4}}) {
-      const std::string to = scratch.path(fmt::format("{}{}-{}", each.engine, each.ranks, each.pp));
+          Case{"shardwise", 0, 2, 2}, Case{"shardwise", 3, 1, 2}, Case{"shardwise", 0, 1, 1, 2},
+          Case{"shardwise", 3, 2, 1, 2}, Case{"megatron_ddp", 1, 4}, Case{"fsdp2", 3, 2},
+          Case{"megatron_fsdp", 2, 4}}) {
+      const std::string to =
+          scratch.path(fmt::format("{}{}-{}-{}", each.engine, each.ranks, each.pp, each.tp));
       Plan plan = plan_for(model, each.engine, each.zero_stage, each.ranks);
       plan.layout.pp = each.pp;
+      plan.layout.tp = each.tp;
       plan.cluster = *with_gpus(*find_cluster("laptop"), plan.layout.world());
       const Outcome done = train_from(scratch, plan, std::string("tests/golden/weights/") + model,
                                       to, {"--steps", "1", "--learning-rate", "0"});
