@@ -25,6 +25,7 @@ class Probes {
     places_.clear();
     reasons_.clear();
     texts_.clear();
+    cut_.clear();
   }
   void put(std::string name, ImVec2 least, ImVec2 most) {
     places_[std::move(name)] = {least, most};
@@ -67,11 +68,17 @@ class Probes {
     if (keeps_) texts_.push_back({std::string(words), {least, most}});
   }
   const std::vector<Words>& texts() const { return texts_; }
+  /// Words of which a part is not drawn, as there is no room for it.
+  void cut(std::string_view words) {
+    if (keeps_) cut_.emplace_back(words);
+  }
+  const std::vector<std::string>& cut_texts() const { return cut_; }
 
  private:
   bool keeps_ = false;
   std::vector<Words> reasons_;
   std::vector<Words> texts_;
+  std::vector<std::string> cut_;
   std::map<std::string, Place, std::less<>> places_;
 };
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -9,17 +10,34 @@
 #include "planner/spec/text/memory_unit.h"
 
 namespace shardwise::view {
+namespace {
+
+float indent_of(Ui& ui, const CategoryLine& line) { return ui.units(line.whole_group ? 15 : 28); }
+
+/// Of the column of names: as wide as they are, where numbers keep their share.
+float names_width(Ui& ui, const std::vector<CategoryLine>& lines) {
+  constexpr float kMost = 0.3F;
+  float widest = 0;
+  for (const CategoryLine& line : lines) {
+    const std::string words = line.whole_group ? "+ " + line.label : line.label;
+    widest = std::max(widest, indent_of(ui, line) + ImGui::CalcTextSize(words.c_str()).x);
+  }
+  return std::min(widest, kMost * ImGui::GetContentRegionAvail().x);
+}
+
+}  // namespace
 
 void draw_categories(Ui& ui) {
   const std::vector<CategoryLine> lines = category_lines(ui.state.report);
   const MemoryUnit unit = memory_unit(largest_of(lines));
   heading(ui, "by category", fmt::format("{} on the fullest GPU, by phase of the step", unit.name));
+  const float names = names_width(ui, lines);
   constexpr int kColumns = 1 + static_cast<int>(kMemoryPhases);
   if (!ImGui::BeginTable("categories", kColumns,
                          ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp)) {
     return;
   }
-  ImGui::TableSetupColumn("category", ImGuiTableColumnFlags_WidthStretch, 2.2F);
+  ImGui::TableSetupColumn("category", ImGuiTableColumnFlags_WidthFixed, names);
   for (const std::string_view label : kMemoryPhaseLabels) {
     ImGui::TableSetupColumn(std::string(label).c_str(), ImGuiTableColumnFlags_WidthStretch, 1);
   }
@@ -50,8 +68,8 @@ void draw_categories(Ui& ui) {
       ImGui::GetWindowDrawList()->AddRectFilled({at.x, top}, {at.x + square, top + square},
                                                 ui.ink(ui.theme.of(line.group)), ui.units(2));
     }
-    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(line.whole_group ? 15 : 28));
-    fitting_text(ui, line.whole_group ? (open ? "- " : "+ ") + line.label : line.label,
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + indent_of(ui, line));
+    wrapped_text(ui, line.whole_group ? (open ? "- " : "+ ") + line.label : line.label,
                  line.whole_group ? ui.theme.text : ui.theme.quiet);
     ui.probes.put_item("categories." + line.label);
     for (std::size_t p = 0; p < line.bytes.size(); ++p) {

@@ -49,15 +49,15 @@ void draw_time_bar(Ui& ui, const CompareRow& row, ImVec2 at, float width, Second
 
 /// A name that fits: its middle gives way, so that the phase or the stage at its end tells it from
 /// another.
-std::string fitting_name(const std::string& name, float width) {
+std::string fitting_name(Ui& ui, const std::string& name, float width) {
   if (ImGui::CalcTextSize(name.c_str()).x <= width) return name;
   const std::size_t comma = name.rfind(", ");
   const std::string end = comma == std::string::npos ? "" : name.substr(comma);
   const float left = width - ImGui::CalcTextSize(end.c_str()).x;
-  const std::string begin = fitting(name.substr(0, comma), left);
+  const std::string begin = fitting(ui, name.substr(0, comma), left);
   // Three letters at least are left before what was taken out.
   constexpr std::size_t kLeast = 6;
-  return begin.size() < kLeast ? fitting(name, width) : begin + end;
+  return begin.size() < kLeast ? fitting(ui, name, width) : begin + end;
 }
 
 std::string shown_name(const CompareRow& row) {
@@ -117,7 +117,7 @@ void draw_compare_row(Ui& ui, const CompareRow& row, std::size_t index, Seconds 
   const std::string probe = fmt::format("compare.row.{}", index + 1);
   ui.probes.put_item(probe);
   const std::string name = shown_name(row);
-  const std::string shown = fitting_name(name, form.names);
+  const std::string shown = fitting_name(ui, name, form.names);
   if (shown != name) ImGui::SetItemTooltip("%s", name.c_str());
   draw_text(ui, at, shown, ui.ink(ui.theme.text));
   ui.probes.put(probe + ".name", at, {at.x + ImGui::CalcTextSize(shown.c_str()).x, at.y + line});
@@ -187,7 +187,7 @@ void draw_compare(Ui& ui) {
     text(ui, "comparing …", ui.theme.quiet);
     return;
   }
-  text(ui, difference_text(*view, compare.other->origin), ui.theme.text);
+  wrapped_text(ui, difference_text(*view, compare.other->origin), ui.theme.text);
   ui.probes.put_item("compare.step");
   if (view->measured_peak > Bytes(0)) {
     const std::string words =

@@ -17,6 +17,12 @@
 namespace shardwise::view {
 namespace {
 
+// Units.
+constexpr float kLabelIndent = 15;
+constexpr float kLiveIndent = 28;
+constexpr float kValueGap = 8;
+constexpr float kLeastOfCourse = 150;
+
 struct Field {
   ImVec2 least;
   ImVec2 most;
@@ -104,18 +110,18 @@ void use_pointer(Ui& ui, const Field& field, const MemoryCourseView& course) {
 
 /// Buffers of one name. How many there are gives way first, then the name, never the bytes.
 void draw_live(Ui& ui, const LiveLine& line) {
-  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(28));
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(kLiveIndent));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float room = ImGui::GetContentRegionAvail().x;
   const std::string bytes = format_bytes(line.bytes);
   const std::string counted = fmt::format(
       "{} in {}", line.label, line.count == 1 ? "1 buffer" : fmt::format("{} buffers", line.count));
-  const float names = room - ImGui::CalcTextSize(bytes.c_str()).x - ui.units(8);
+  const float names = room - ImGui::CalcTextSize(bytes.c_str()).x - ui.units(kValueGap);
   const bool fits = ImGui::CalcTextSize(counted.c_str()).x <= names;
   ImGui::Dummy({room, ImGui::GetTextLineHeight()});
   ImGui::SetItemTooltip("%s: %s", counted.c_str(), bytes.c_str());
   ui.probes.put_item("course.live." + line.label);
-  draw_text(ui, at, fits ? counted : fitting(line.label, names), ui.ink(ui.theme.quiet));
+  draw_text(ui, at, fits ? counted : fitting(ui, line.label, names), ui.ink(ui.theme.quiet));
   draw_text(ui, {at.x + room, at.y}, bytes, ui.ink(ui.theme.quiet), 1);
   ui.probes.put("course.live." + line.label + ".bytes",
                 {at.x + room - ImGui::CalcTextSize(bytes.c_str()).x, at.y},
@@ -136,9 +142,9 @@ void draw_buffers(Ui& ui, const StepLanes& step) {
     const float top = at.y + (ImGui::GetTextLineHeight() - square) / 2;
     ImGui::GetWindowDrawList()->AddRectFilled({at.x, top}, {at.x + square, top + square},
                                               ui.ink(ui.theme.of(group)), ui.units(2));
-    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(15));
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(kLabelIndent));
     const std::string value = format_bytes(bytes);
-    const float edge = at.x + ImGui::GetContentRegionAvail().x + ui.units(15);
+    const float edge = at.x + ImGui::GetContentRegionAvail().x + ui.units(kLabelIndent);
     if (ImGui::Selectable(fmt::format("##{}", label).c_str(), chosen)) {
       ui.want(chosen ? "memory.buffers" : "memory.buffers " + label);
     }
@@ -146,14 +152,34 @@ void draw_buffers(Ui& ui, const StepLanes& step) {
     // The name gives way to the value.
     const float taken = ImGui::CalcTextSize(value.c_str()).x;
     draw_text(ui, {edge - taken, at.y}, value, ui.ink(ui.theme.text));
-    draw_text(ui, {at.x + ui.units(15), at.y},
-              fitting(label, edge - taken - ui.units(8) - at.x - ui.units(15)),
-              ui.ink(ui.theme.text));
+    draw_text(
+        ui, {at.x + ui.units(kLabelIndent), at.y},
+        fitting(ui, label, edge - taken - ui.units(kValueGap) - at.x - ui.units(kLabelIndent)),
+        ui.ink(ui.theme.text));
     if (!chosen) continue;
     for (const LiveLine& line : live_lines(*step.report, course.stage, group)) {
       draw_live(ui, line);
     }
   }
+}
+
+/// How wide draw_buffers() has to be to show all words.
+float width_of_buffers(Ui& ui, const StepLanes& step) {
+  const auto width = [](const std::string& words) { return ImGui::CalcTextSize(words.c_str()).x; };
+  float widest = 0;
+  for (std::size_t g = 0; g < kMemoryGroups; ++g) {
+    const auto group = static_cast<MemoryGroup>(g);
+    const Bytes bytes = step.memory.columns[step.memory.peak][g];
+    if (bytes <= Bytes(0)) continue;
+    widest = std::max(widest, ui.units(kLabelIndent) + width(std::string(label_of(group))) +
+                                  width(format_bytes(bytes)));
+    if (ui.state.memory_group != group) continue;
+    for (const LiveLine& line : live_lines(*step.report, step.memory.stage, group)) {
+      widest = std::max(
+          widest, ui.units(kLiveIndent) + width(line.label) + width(format_bytes(line.bytes)));
+    }
+  }
+  return widest + ui.units(kValueGap);
 }
 
 }  // namespace
@@ -170,10 +196,10 @@ void draw_course(Ui& ui) {
   const MemoryCourseView& course = step->memory;
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float line = ImGui::GetTextLineHeight();
-  if (ImGui::BeginChild(
-          "groups",
-          {std::clamp(room.x * 0.3F, std::min(room.x * 0.5F, ui.units(170)), ui.units(260)), 0}))
-    draw_buffers(ui, *step);
+  const float scroll = ImGui::GetStyle().ScrollbarSize;
+  const float words = std::min(width_of_buffers(ui, *step) + scroll,
+                               std::max(room.x / 2, room.x - ui.units(kLeastOfCourse)));
+  if (ImGui::BeginChild("groups", {words, 0})) draw_buffers(ui, *step);
   ImGui::EndChild();
   ImGui::SameLine();
   const ImVec2 begin = ImGui::GetCursorScreenPos();

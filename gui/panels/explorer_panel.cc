@@ -306,7 +306,7 @@ void draw_selected_layout(Ui& ui, const std::string& said) {
   const float room = room_of_words(ui);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (said.empty()) {
-    text(ui, fitting(layout_text(ui.state.plan.layout), room), ui.theme.quiet);
+    text(ui, fitting(ui, layout_text(ui.state.plan.layout), room), ui.theme.quiet);
   } else {
     ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room);
     text(ui, said, ui.theme.bad);

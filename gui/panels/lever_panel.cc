@@ -11,6 +11,7 @@
 namespace shardwise::view {
 namespace {
 
+constexpr float kAllColumns = 560;  // units: the names have room beside all columns
 constexpr double kWholeCell = 0.5;  // of the step: saved, it fills the cell
 
 /// What a change saves, as a bar below its words; one that takes longer has none.
@@ -34,7 +35,8 @@ void draw_row(Ui& ui, std::size_t place, const sim::HelpfulChange& each, bool wi
   ImGui::TableNextColumn();
   ImGui::PushID(static_cast<int>(place));
   const ImVec2 at = ImGui::GetCursorPos();
-  if (ImGui::Selectable("##row", false, ImGuiSelectableFlags_SpanAllColumns)) {
+  if (ImGui::Selectable("##row", false, ImGuiSelectableFlags_SpanAllColumns,
+                        {0, wrapped_height(each.text)})) {
     ui.want(fmt::format("levers.take {}", place + 1));
   }
   ImGui::SetItemTooltip(
@@ -44,7 +46,7 @@ void draw_row(Ui& ui, std::size_t place, const sim::HelpfulChange& each, bool wi
                                       : "no price known");
   ui.probes.put_item(fmt::format("levers.row.{}", place + 1));
   ImGui::SetCursorPos(at);
-  fitting_text(ui, each.text, ink);
+  wrapped_text(ui, each.text, ink);
   ImGui::TableNextColumn();
   number_right(ui, (each.estimated ? "~ " : "") + format_seconds(each.step), ink);
   ImGui::TableNextColumn();
@@ -69,7 +71,7 @@ void draw_levers(Ui& ui) {
           levers.known ? "each change alone, to the best layout" : levers.trying + " …");
   if (!levers.known) return;
   if (!levers.problem.empty()) return text(ui, levers.problem, ui.theme.warning);
-  const bool wide = ImGui::GetContentRegionAvail().x >= ui.units(400);
+  const bool wide = ImGui::GetContentRegionAvail().x >= ui.units(kAllColumns);
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings;
   if (!ImGui::BeginTable("levers", wide ? 5 : 3, kFlags)) return;

@@ -53,7 +53,8 @@ void draw_axis(Ui& ui, const BarsFrame& frame, Bytes usable, float words) {
   if (words > 0) {
     draw_text(
         ui, {frame.least.x + ui.units(2), words},
-        fitting(fmt::format("usable {}{}", format_bytes(usable), frame.limit > 0 ? "" : ", above"),
+        fitting(ui,
+                fmt::format("usable {}{}", format_bytes(usable), frame.limit > 0 ? "" : ", above"),
                 frame.most.x - frame.least.x),
         ui.ink(ui.theme.bad));
   }
@@ -178,7 +179,7 @@ void draw_bars(Ui& ui) {
     legend(ui, entries);
     ui.probes.put_item("memory.legend");
     if (!stacks.empty() && ui.state.workspace == Workspace::memory) {
-      fitting_text(ui, memory_sum(memory_numbers(ui.state.report)), ui.theme.quiet);
+      wrapped_text(ui, memory_sum(memory_numbers(ui.state.report)), ui.theme.quiet);
       ui.probes.put_item("memory.sum");
     }
   }

@@ -31,23 +31,6 @@ void draw_change_bar(Ui& ui, double share, std::string_view words) {
   explain(ui, "neighbour");
 }
 
-/// A change whose name ends in "…" where there is no room for it: its value is always whole. Of
-/// several, those that fit.
-std::string named(const std::string& change, float room) {
-  if (ImGui::CalcTextSize(change.c_str()).x <= room) return change;
-  const std::size_t comma = change.rfind(", ");
-  if (comma != std::string::npos) {
-    const float more = ImGui::CalcTextSize(", …").x;
-    return named(change.substr(0, comma), room - more) + ", …";
-  }
-  const std::size_t space = change.rfind(' ');
-  const bool has_value =
-      space != std::string::npos && change.find_first_of("0123456789", space) == space + 1;
-  if (!has_value) return fitting(change, room);
-  const std::string value = change.substr(space);
-  return fitting(change.substr(0, space), room - ImGui::CalcTextSize(value.c_str()).x) + value;
-}
-
 }  // namespace
 
 void draw_neighbours(Ui& ui) {
@@ -58,7 +41,7 @@ void draw_neighbours(Ui& ui) {
       ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings;
   if (!ImGui::BeginTable("neighbours", 3, kFlags)) return;
   ImGui::TableSetupColumn("change", ImGuiTableColumnFlags_WidthStretch, 1);
-  // As wide as their numbers: names give way.
+  // As wide as their numbers: names take more lines.
   ImGui::PushFont(ui.fonts.number, 14);
   const float number = ImGui::CalcTextSize("+88.8 MiB").x;
   ImGui::PopFont();
@@ -70,16 +53,17 @@ void draw_neighbours(Ui& ui) {
     ImGui::TableNextColumn();
     ImGui::PushID(static_cast<int>(i));
     const ImVec2 at = ImGui::GetCursorPos();
-    if (ImGui::Selectable("##row", false, ImGuiSelectableFlags_SpanAllColumns)) {
+    if (ImGui::Selectable("##row", false, ImGuiSelectableFlags_SpanAllColumns,
+                          {0, wrapped_height(bar.text)})) {
       ui.want(fmt::format("layout.neighbour {}", i + 1));
     }
     ImGui::SetItemTooltip("%s", bar.text.c_str());
     ui.probes.put_item(fmt::format("neighbours.row.{}", i + 1));
     ImGui::SetCursorPos(at);
-    text(ui, named(bar.text, ImGui::GetContentRegionAvail().x),
-         bar.fit == Fit::fits      ? ui.theme.text
-         : bar.fit == Fit::at_risk ? ui.theme.warning
-                                   : ui.theme.bad);
+    wrapped_text(ui, bar.text,
+                 bar.fit == Fit::fits      ? ui.theme.text
+                 : bar.fit == Fit::at_risk ? ui.theme.warning
+                                           : ui.theme.bad);
     ImGui::TableNextColumn();
     draw_change_bar(ui, bar.time_share, change_text(bar));
     ImGui::TableNextColumn();

@@ -88,7 +88,9 @@ void draw_order_row(Ui& ui, const PricedOrder& each, std::size_t place) {
   const ImVec2 at = ImGui::GetCursorPos();
   ImGui::PushID(static_cast<int>(place));
   ImGui::PushStyleColor(ImGuiCol_Header, ui.ink(ui.theme.selected));
-  if (ImGui::Selectable("##order", own, ImGuiSelectableFlags_SpanAllColumns) && !own) {
+  if (ImGui::Selectable("##order", own, ImGuiSelectableFlags_SpanAllColumns,
+                        {0, wrapped_height(words)}) &&
+      !own) {
     ui.want("mesh.order " + words);
   }
   ImGui::PopStyleColor();
@@ -100,7 +102,7 @@ void draw_order_row(Ui& ui, const PricedOrder& each, std::size_t place) {
     ImGui::SetTooltip("%s\n%s", words.c_str(), links_text(ui.state.plan.cluster, there).c_str());
   }
   ImGui::SetCursorPos(at);
-  text(ui, fitting(words, ImGui::GetContentRegionAvail().x), own ? ui.theme.text : ui.theme.quiet);
+  wrapped_text(ui, words, own ? ui.theme.text : ui.theme.quiet);
   ImGui::TableNextColumn();
   number_right(ui, format_seconds(each.cost.step_time), ui.theme.text);
   ImGui::TableNextColumn();
@@ -124,10 +126,11 @@ void draw_order(Ui& ui) {
   if (!mesh.facts) return text(ui, "pricing the others …", ui.theme.quiet);
   const std::vector<PricedOrder>& orders = mesh.facts->orders;
   if (orders.size() == 1) return text(ui, "every order costs the same here", ui.theme.quiet);
-  if (!ImGui::BeginTable("orders", 3, ImGuiTableFlags_SizingStretchProp)) return;
-  ImGui::TableSetupColumn("order", ImGuiTableColumnFlags_None, 2.6F);
-  ImGui::TableSetupColumn("step", ImGuiTableColumnFlags_None, 1);
-  ImGui::TableSetupColumn("more", ImGuiTableColumnFlags_None, 1);
+  if (!ImGui::BeginTable("orders", 3)) return;
+  ImGui::TableSetupColumn("order", ImGuiTableColumnFlags_WidthStretch);
+  for (const char* const widest : {"88.88 ms", "as it is"}) {
+    ImGui::TableSetupColumn(widest, ImGuiTableColumnFlags_WidthFixed, number_width(ui, widest));
+  }
   for (std::size_t i = 0; i < orders.size(); ++i) draw_order_row(ui, orders[i], i + 1);
   ImGui::EndTable();
 }

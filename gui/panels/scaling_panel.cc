@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/models/question/layout_text.h"
@@ -16,58 +16,74 @@
 namespace shardwise::view {
 namespace {
 
+constexpr std::array kHeads = {"GPUs", "step",      "tokens/s", "MFU",
+                               "GiB",  "$/1e9 tok", "per GPU",  "layout"};
+constexpr std::size_t kNumberColumns = kHeads.size() - 1;
+
+/// The numbers of a row; of one without a layout the count of GPUs alone.
+std::vector<std::string> cells_of(Ui& ui, const ScalingPoint& point) {
+  std::vector<std::string> cells = {format_count(point.gpus)};
+  if (!point.layout) return cells;
+  const bool priced = point.dollars_per_1e9_tokens > 0;
+  cells.insert(cells.end(),
+               {format_seconds(point.time), format_scaled(point.tokens_per_s),
+                format_percent(point.mfu), format_gib(point.memory),
+                priced ? format_dollars(point.dollars_per_1e9_tokens) : std::string("-"),
+                format_percent(efficiency(ui.state.scaling.map.points(), point))});
+  return cells;
+}
+
+/// Columns as wide as their numbers: the layout has the rest.
+void set_up_columns(Ui& ui, const std::vector<std::vector<std::string>>& rows) {
+  for (std::size_t c = 0; c < kNumberColumns; ++c) {
+    const std::string_view head = kHeads[c];
+    const std::size_t space = head.find(' ');  // where it may take a second line
+    float widest = number_width(ui, head.substr(0, space));
+    if (space != head.npos) widest = std::max(widest, number_width(ui, head.substr(space + 1)));
+    for (const std::vector<std::string>& cells : rows) {
+      if (c < cells.size()) widest = std::max(widest, number_width(ui, cells[c]));
+    }
+    ImGui::TableSetupColumn(kHeads[c], ImGuiTableColumnFlags_WidthFixed, widest);
+  }
+  ImGui::TableSetupColumn(kHeads.back(), ImGuiTableColumnFlags_WidthStretch);
+}
+
 void draw_counts(Ui& ui) {
-  if (!ImGui::BeginTable("scaling", 8, ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp)) {
-    return;
-  }
-  constexpr std::array kHeads = {"GPUs", "step",      "tokens/s", "MFU",
-                                 "GiB",  "$/1e9 tok", "per GPU",  "layout"};
-  // Shares of their own: those of contents are 0 / 0 before there are any.
-  for (const char* const head : kHeads) {
-    constexpr float kWords = 3.6F;
-    constexpr std::size_t kLong = 7;
-    ImGui::TableSetupColumn(head, ImGuiTableColumnFlags_WidthStretch,
-                            head == kHeads.back()       ? kWords
-                            : std::strlen(head) > kLong ? 1.4F
-                                                        : 1);
-  }
+  if (!ImGui::BeginTable("scaling", static_cast<int>(kHeads.size()), ImGuiTableFlags_RowBg)) return;
+  const auto& points = ui.state.scaling.map.points();
+  std::vector<std::vector<std::string>> rows;
+  for (const ScalingPoint& point : points) rows.push_back(cells_of(ui, point));
+  set_up_columns(ui, rows);
   for (const char* const head : kHeads) {
     ImGui::TableNextColumn();
     const bool words = head == kHeads.back();
     words ? text(ui, head, ui.theme.quiet) : head_right(ui, head, ui.theme.quiet);
     ui.probes.put_item(fmt::format("scaling.head.{}", head));
   }
-  for (const ScalingPoint& point : ui.state.scaling.map.points()) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ScalingPoint& point = points[i];
+    const std::string words = point.layout  ? layout_text(*point.layout)
+                              : point.known ? point.why_none
+                                            : "…";
     ImGui::TableNextRow();
-    ImGui::TableNextColumn();
+    ImGui::TableSetColumnIndex(kNumberColumns);
+    const float height = wrapped_height(words);
+    wrapped_text(ui, words, point.layout ? ui.theme.text : ui.theme.warning);
+    ImGui::TableSetColumnIndex(0);
     ImGui::PushID(static_cast<int>(point.gpus));
     const ImVec2 at = ImGui::GetCursorPos();
     ImGui::PushStyleColor(ImGuiCol_Header, ui.ink(ui.theme.selected));
     if (ImGui::Selectable("##row", point.gpus == ui.state.plan.cluster.gpus,
-                          ImGuiSelectableFlags_SpanAllColumns)) {
+                          ImGuiSelectableFlags_SpanAllColumns, {0, height})) {
       ui.want(fmt::format("scaling.take {}", point.gpus));
     }
     ImGui::PopStyleColor();
     ui.probes.put_item(fmt::format("scaling.{}", point.gpus));
     ImGui::SetCursorPos(at);
-    number_right(ui, format_count(point.gpus), ui.theme.text);
-    if (!point.layout) {
-      ImGui::TableSetColumnIndex(7);
-      fitting_text(ui, point.known ? point.why_none : "…", ui.theme.warning);
-      ImGui::PopID();
-      continue;
+    for (std::size_t c = 0; c < rows[i].size(); ++c) {
+      ImGui::TableSetColumnIndex(static_cast<int>(c));
+      number_right(ui, rows[i][c], ui.theme.text);
     }
-    for (const std::string& cell :
-         {format_seconds(point.time), format_scaled(point.tokens_per_s), format_percent(point.mfu),
-          format_gib(point.memory),
-          point.dollars_per_1e9_tokens > 0 ? format_dollars(point.dollars_per_1e9_tokens)
-                                           : std::string("-"),
-          format_percent(efficiency(ui.state.scaling.map.points(), point))}) {
-      ImGui::TableNextColumn();
-      number_right(ui, cell, ui.theme.text);
-    }
-    ImGui::TableNextColumn();
-    fitting_text(ui, layout_text(*point.layout), ui.theme.text);
     ImGui::PopID();
   }
   ImGui::EndTable();
@@ -82,7 +98,7 @@ void draw_compared_rate(Ui& ui) {
 }
 
 void draw_rates(Ui& ui) {
-  text(ui, "tokens a second; grey: as fast per GPU as the smallest", ui.theme.quiet);
+  wrapped_text(ui, "tokens a second; grey: as fast per GPU as the smallest", ui.theme.quiet);
   std::vector<double> gpus;
   std::vector<double> rates;
   std::vector<double> ideal;

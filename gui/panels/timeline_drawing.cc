@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/models/timeline/timeline_model.h"
 #include "planner/spec/text/units.h"
 #include "simulator/drawing/timeline_ticks.h"
 
@@ -129,6 +130,22 @@ void draw_block(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& la
 }
 
 }  // namespace
+
+std::string lane_label(const Ui& ui, const Lane& lane) {
+  const bool own =
+      lane.stream != Stream::compute &&
+      (ui.state.timeline.by_stream || ui.state.timeline.pinned.contains(name_of(lane)));
+  return own ? fmt::format("{} {}", lane.stage, lane.label) : lane.label;
+}
+
+float lane_labels_width(const Ui& ui, const std::vector<Lane>& lanes) {
+  constexpr float kLeastOfLabels = 118;
+  float width = ui.units(kLeastOfLabels);
+  for (const Lane& lane : lanes) {
+    width = std::max(width, ImGui::CalcTextSize(lane_label(ui, lane).c_str()).x + ui.units(9));
+  }
+  return width;
+}
 
 LaneInk::LaneInk(const Ui& ui, ColourBy by) : by_(by) {
   for (std::size_t c = 0; c < kColours; ++c) {

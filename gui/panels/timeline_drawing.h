@@ -2,11 +2,18 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "gui/models/timeline/lane.h"
 #include "gui/panels/ui.h"
 
 namespace shardwise::view {
+
+/// The name of a lane beside it, with its stage where lanes of several may be neighbours.
+std::string lane_label(const Ui& ui, const Lane& lane);
+/// What names of lanes take of the panel's width, with a gap.
+float lane_labels_width(const Ui& ui, const std::vector<Lane>& lanes);
 
 /// Where a part of a step is drawn.
 struct Canvas {

@@ -44,15 +44,23 @@ void draw_worst(Ui& ui, const StepLanes& step) {
   if (!step.worst) return;
   ImGui::PushStyleColor(ImGuiCol_Text, ui.ink(ui.theme.bad));
   const std::string words = "longest exposed: " + step.worst->text;
-  const float room = ImGui::GetContentRegionAvail().x;
-  if (ImGui::Selectable(fitting(words, room).c_str(), false, 0,
-                        {ImGui::CalcTextSize(fitting(words, room).c_str()).x, 0})) {
+  const std::string shown = fitting(ui, words, ImGui::GetContentRegionAvail().x);
+  if (ImGui::Selectable(shown.c_str(), false, 0, {ImGui::CalcTextSize(shown.c_str()).x, 0})) {
     ui.want("timeline.worst");
   }
   ImGui::PopStyleColor();
   ImGui::SetItemTooltip("%s", words.c_str());
   ui.probes.put_item("timeline.worst");
   ImGui::SameLine();
+}
+
+/// What the mouse does here, where the rest of the line has room for it.
+void draw_mouse_hint(Ui& ui) {
+  const std::string hint = "drag to measure, drag a block's edge to see what that kind is worth";
+  if (ImGui::CalcTextSize(hint.c_str()).x > ImGui::GetContentRegionAvail().x) {
+    return ImGui::NewLine();
+  }
+  text(ui, hint, ui.theme.quiet);
 }
 
 /// What the line below the legend says.
@@ -66,7 +74,7 @@ void draw_status(Ui& ui, const StepLanes& step) {
     ui.probes.put_item("timeline.readout");
   } else {
     draw_worst(ui, step);
-    text(ui, "drag to measure, drag a block's edge to see what that kind is worth", ui.theme.quiet);
+    draw_mouse_hint(ui);
   }
 }
 
@@ -76,7 +84,7 @@ void draw_lack(Ui& ui) {
   if (view == nullptr) return;
   const std::string lack = no_lanes_text(*view, *ui.state.compare.other);
   if (lack.empty()) return;
-  fitting_text(ui, lack, ui.theme.warning);
+  wrapped_text(ui, lack, ui.theme.warning);
   ui.probes.put_item("timeline.no_lanes");
 }
 

@@ -17,7 +17,6 @@
 namespace shardwise::view {
 namespace {
 
-constexpr float kLaneLabels = 118;
 constexpr float kTallLane = 30;
 constexpr float kFlatLane = 12;
 constexpr float kExposedStrip = 6;  // of exposed time, below a stage's compute
@@ -111,13 +110,6 @@ float place_lanes(Ui& ui, const StepLanes& step, const std::vector<std::size_t>&
          (heights.flat > 0 ? ui.units(kLaneGap) : 0);
   }
   return y;
-}
-
-std::string lane_label(const Ui& ui, const Lane& lane) {
-  const bool own =
-      lane.stream != Stream::compute &&
-      (ui.state.timeline.by_stream || ui.state.timeline.pinned.contains(name_of(lane)));
-  return own ? fmt::format("{} {}", lane.stage, lane.label) : lane.label;
 }
 
 void draw_placed(Ui& ui, const StepLanes& step, const LaneInk& ink, const LaneBeside& beside,
@@ -326,8 +318,8 @@ void draw_timeline(Ui& ui) {
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   Picture picture;
-  picture.canvas = {std::floor(begin.x + ui.units(kLaneLabels)), std::floor(begin.x + room.x),
-                    ui.state.range};
+  picture.canvas = {std::floor(begin.x + lane_labels_width(ui, step->lanes)),
+                    std::floor(begin.x + room.x), ui.state.range};
   if (picture.canvas.width() < ui.units(60)) return;
   const LaneBeside beside = lane_beside(ui);
   picture.parts = parts_of(ui, *step, picture.canvas, beside);

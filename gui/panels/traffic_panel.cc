@@ -44,7 +44,7 @@ void draw_rows(Ui& ui, const TrafficTable& table) {
           "docs/simulator.md, Links. They sum to what `simulate` reports.");
     }
     ImGui::TableNextColumn();
-    fitting_text(ui, fmt::format("{}, {}", row.group, format_count(row.ranks)), ui.theme.quiet);
+    wrapped_text(ui, fmt::format("{}, {}", row.group, format_count(row.ranks)), ui.theme.quiet);
     for (std::size_t tier = 0; tier < row.bytes.size(); ++tier) {
       number_cell(ui, row.bytes[tier], table.totals[tier], ui.theme.of(sim::Paint::gather));
     }

@@ -17,11 +17,18 @@ float width_of(std::string_view words) {
   return ImGui::CalcTextSize(words.data(), words.data() + words.size()).x;
 }
 
+ImVec2 wrapped_size(std::string_view words, float width) {
+  return ImGui::CalcTextSize(words.data(), words.data() + words.size(), false, width);
+}
+
 /// Keeps words with the part of them that is in sight.
 void note_text(Ui& ui, std::string_view words, ImVec2 least, ImVec2 most) {
   const ImDrawList& list = *ImGui::GetWindowDrawList();
   const ImVec2 from = list.GetClipRectMin();
   const ImVec2 to = list.GetClipRectMax();
+  // What goes on above or below is scrolled to.
+  const bool in_sight = least.y < to.y && most.y > from.y;
+  if (in_sight && (least.x < from.x - 1 || most.x > to.x + 1)) ui.probes.cut(words);
   least = {std::max(least.x, from.x), std::max(least.y, from.y)};
   most = {std::min(most.x, to.x), std::min(most.y, to.y)};
   if (least.x < most.x && least.y < most.y) ui.probes.saw(words, least, most);
@@ -29,8 +36,9 @@ void note_text(Ui& ui, std::string_view words, ImVec2 least, ImVec2 most) {
 
 }  // namespace
 
-std::string fitting(std::string_view words, float width) {
+std::string fitting(Ui& ui, std::string_view words, float width) {
   if (width_of(words) <= width) return std::string(words);
+  ui.probes.cut(words);
   constexpr std::string_view kMore = "…";
   std::size_t kept = words.size();
   while (kept > 0 && width_of(words.substr(0, kept)) + width_of(kMore) > width) {
@@ -49,8 +57,18 @@ void text(Ui& ui, std::string_view words, std::string_view hex) {
   note_text(ui, words, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
 }
 
-void fitting_text(Ui& ui, std::string_view words, std::string_view hex, float kept) {
-  const std::string shown = fitting(words, ImGui::GetContentRegionAvail().x - kept);
+void wrapped_text(Ui& ui, std::string_view words, std::string_view hex, float kept) {
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - kept);
+  text(ui, words, hex);
+  ImGui::PopTextWrapPos();
+}
+
+float wrapped_height(std::string_view words) {
+  return wrapped_size(words, ImGui::GetContentRegionAvail().x).y;
+}
+
+void fitting_text(Ui& ui, std::string_view words, std::string_view hex) {
+  const std::string shown = fitting(ui, words, ImGui::GetContentRegionAvail().x);
   text(ui, shown, hex);
   if (shown.size() != words.size() && ImGui::IsItemHovered()) {
     ImGui::SetTooltip("%s", std::string(words).c_str());
@@ -200,8 +218,13 @@ void legend(Ui& ui, const std::vector<std::pair<std::string, std::string_view>>&
     const float top = at.y + (ImGui::GetTextLineHeight() - square) / 2;
     ImGui::GetWindowDrawList()->AddRectFilled({at.x, top}, {at.x + square, top + square},
                                               ui.ink(hex), ui.units(2));
-    draw_text(ui, {at.x + square + gap, at.y}, words, ui.ink(ui.theme.quiet));
+    const ImVec2 begin(std::floor(at.x + square + gap), std::floor(at.y));
+    const ImVec2 size = wrapped_size(words, right - begin.x);
+    ImGui::GetWindowDrawList()->AddText(nullptr, 0, begin, ui.ink(ui.theme.quiet), words.data(),
+                                        words.data() + words.size(), right - begin.x);
+    note_text(ui, words, begin, {begin.x + size.x, begin.y + size.y});
     at.x += width + between;
+    at.y += size.y - ImGui::GetTextLineHeight();
   }
   ImGui::Dummy({right - left, at.y + line - ImGui::GetCursorScreenPos().y});
 }

@@ -60,13 +60,17 @@ void model_heading(Ui& ui, std::string_view title, std::string_view note = {});
 void to_right_edge(Ui& ui, float width);
 
 /// Words that fit into a width: all of them, or as many letters as do and "…".
-std::string fitting(std::string_view words, float width);
+std::string fitting(Ui& ui, std::string_view words, float width);
 
 /// Text in a colour of the theme.
 void text(Ui& ui, std::string_view words, std::string_view hex);
-/// Text that ends in "…" where the rest of the line but `kept` has no room for it; the pointer
+/// Text on one line, which ends in "…" where the rest of the line has no room for it; the pointer
 /// shows it all.
-void fitting_text(Ui& ui, std::string_view words, std::string_view hex, float kept = 0);
+void fitting_text(Ui& ui, std::string_view words, std::string_view hex);
+/// Text in as many lines as the rest of the line but `kept` makes of it.
+void wrapped_text(Ui& ui, std::string_view words, std::string_view hex, float kept = 0);
+/// Their height.
+float wrapped_height(std::string_view words);
 /// Text that ends at the right edge of what is left of the line, in digits of one width.
 void number_right(Ui& ui, std::string_view words, std::string_view hex);
 float number_width(Ui& ui, std::string_view words);

@@ -83,7 +83,7 @@ void draw_slider(Ui& ui, const Slider& slider) {
   ImGui::PushStyleVarY(ImGuiStyleVar_ItemSpacing, ui.units(1));
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const float right = begin.x + ImGui::GetContentRegionAvail().x;
-  fitting_text(ui, slider.label, ui.theme.quiet, number_width(ui, slider.value) + ui.units(6));
+  wrapped_text(ui, slider.label, ui.theme.quiet, number_width(ui, slider.value) + ui.units(6));
   ImGui::SameLine();
   number_right(ui, slider.value, ui.theme.text);
   ui.probes.put_item("what_if." + slider.id + ".value");
@@ -111,7 +111,7 @@ void draw_menu(Ui& ui, const char* kind, const std::string& now,
   ImGui::PushStyleVarY(ImGuiStyleVar_FramePadding, ui.units(2));
   const float arrow = ImGui::GetFrameHeight() + 2 * ImGui::GetStyle().FramePadding.x;
   const std::string all = shown(now);
-  const std::string preview = fitting(all, ImGui::GetContentRegionAvail().x - arrow);
+  const std::string preview = fitting(ui, all, ImGui::GetContentRegionAvail().x - arrow);
   const bool open = ImGui::BeginCombo("##menu", preview.c_str(), ImGuiComboFlags_HeightLarge);
   ImGui::PopStyleVar();
   ui.probes.put_item(fmt::format("what_if.{}", kind));

@@ -12,7 +12,7 @@
 namespace shardwise::view {
 namespace {
 
-constexpr float kLabelShare = 0.45F;  // of the room, at most
+constexpr float kLeastWaterfall = 60;
 constexpr float kValues = 74;
 
 std::string signed_text(double change, bool bytes) {
@@ -29,7 +29,7 @@ void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool
   for (const WaterStep& step : fall.steps) {
     labels = std::max(labels, ImGui::CalcTextSize(step.label.c_str()).x);
   }
-  labels = std::min(labels, kLabelShare * room);
+  labels = std::min(labels, room - gap - ui.units(kLeastWaterfall + kValues));
   const float left = begin.x + labels + gap;
   const float right = std::max(left + 1, begin.x + room - ui.units(kValues));
   double least = std::min(fall.winner, fall.other);
@@ -52,7 +52,7 @@ void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const auto row = [&](const std::string& label, double before, double after, std::string_view hex,
                        const std::string& value) {
-    draw_text(ui, {left - gap, y}, fitting(label, labels), ui.ink(ui.theme.quiet), 1);
+    draw_text(ui, {left - gap, y}, fitting(ui, label, labels), ui.ink(ui.theme.quiet), 1);
     list.AddRectFilled({x(std::min(before, after)), y + ui.units(2)},
                        {std::max(x(std::max(before, after)), x(std::min(before, after)) + 1),
                         y + line - ui.units(3)},
@@ -109,7 +109,7 @@ void draw_why(Ui& ui) {
   const StepReport& other = asked && typed.other ? *typed.other : ui.state.report;
   const bool same = winner.layout == other.layout;
   model_heading(ui, "Why not");
-  if (!asked && !same) fitting_text(ui, verdict_text(winner, other), ui.theme.text);
+  if (!asked && !same) wrapped_text(ui, verdict_text(winner, other), ui.theme.text);
   draw_typed(ui);
   ImGui::BeginChild("why");
   if (asked && typed.text.empty()) {
@@ -119,7 +119,7 @@ void draw_why(Ui& ui) {
   } else if (same) {
     text(ui, "the best layout is selected: select another", ui.theme.quiet);
   } else {
-    fitting_text(ui, "best " + layout_text(winner.layout), ui.theme.quiet);
+    wrapped_text(ui, "best " + layout_text(winner.layout), ui.theme.quiet);
     const std::string label = asked ? typed.asked : "selected";
     draw_waterfall(ui, "time", time_waterfall(winner, other), false, label);
     ImGui::Dummy({0, ui.units(4)});

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/panels/panels.h"
@@ -32,6 +34,9 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"selection", draw_selection},
 });
 
+/// Tabs of explore, beside the timeline.
+constexpr std::array<std::string_view, 4> kStepTabs = {"why", "neighbours", "levers", "stretch"};
+
 /// Puts a panel of a workspace into a part of its dock, where the workspace has it.
 void dock(Workspace workspace, std::string_view id, ImGuiID node) {
   const PanelFacts* const panel = find_panel(id);
@@ -53,11 +58,36 @@ void put_in_front(Workspace workspace, std::string_view id, ImGuiID node) {
   ImGui::DockBuilderGetNode(node)->SelectedTabId = ImHashStr("#TAB", 4, window);
 }
 
+/// Notes the name of a panel whose tab has no room for it.
+void note_tab(Ui& ui, const PanelFacts& panel, Workspace workspace) {
+  const ImGuiWindow* const window = ImGui::FindWindowByName(window_name(panel, workspace).c_str());
+  if (window == nullptr || !window->DockIsActive || window->DockNode->TabBar == nullptr) return;
+  ImGuiTabBar& bar = *window->DockNode->TabBar;
+  const ImGuiTabItem* const tab = ImGui::TabBarFindTabByID(&bar, window->TabId);
+  if (tab == nullptr || bar.Tabs.Size == 1) return;
+  const bool whole = tab->Width >= tab->ContentWidth && bar.ScrollingAnim == 0 &&
+                     tab->Offset + tab->Width <= bar.BarRect.GetWidth() + 1;
+  if (!whole) ui.probes.cut(panel.title);
+}
+
 /// A part of the window's width for what-if: names of its sliders have to fit beside their values.
 float what_if_share(Ui& ui, float width, float share) {
   constexpr float kLeast = 178;
   constexpr float kMost = 0.3F;
   return std::min(std::max(share, ui.units(kLeast) / width), kMost);
+}
+
+/// A part of a dock's width for panels that are tabs: `share`, or more where their names have no
+/// room on it.
+float tabs_share(ImGuiID node, std::span<const std::string_view> ids, float share) {
+  constexpr float kMost = 0.5F;
+  const ImGuiStyle& style = ImGui::GetStyle();
+  float width = 2 * style.FramePadding.x;
+  for (const std::string_view id : ids) {
+    const std::string title(find_panel(id)->title);
+    width += ImGui::TabItemCalcSize(title.c_str(), false).x + style.ItemInnerSpacing.x;
+  }
+  return std::clamp(width / ImGui::DockBuilderGetNode(node)->Size.x, share, kMost);
 }
 
 /// The default arrangement.
@@ -81,7 +111,8 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       ImGuiID beside = 0;
       if (!low) {
         bottom = cut(ImGuiDir_Down, 0.30F);
-        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.30F, &beside, &bottom);
+        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, tabs_share(bottom, kStepTabs, 0.30F),
+                                    &beside, &bottom);
       }
       ImGuiID right = cut(ImGuiDir_Right, 0.36F);
       ImGuiID below = 0;
@@ -98,10 +129,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock_beside(workspace, compared);
       // Where there is no room below, they are tabs behind the table.
       dock(workspace, "timeline", low ? rest : bottom);
-      dock(workspace, "why", low ? rest : beside);
-      dock(workspace, "neighbours", low ? rest : beside);
-      dock(workspace, "levers", low ? rest : beside);
-      dock(workspace, "stretch", low ? rest : beside);
+      for (const std::string_view id : kStepTabs) dock(workspace, id, low ? rest : beside);
       dock(workspace, "explorer", rest);
       put_in_front(workspace, "explorer", rest);
       if (!low) put_in_front(workspace, "neighbours", beside);
@@ -212,6 +240,7 @@ void draw_workspace(Ui& ui, float top) {
       panel.draw(ui);
     }
     ImGui::End();
+    note_tab(ui, facts, ui.state.workspace);
   }
 }
 
