@@ -4,7 +4,8 @@
     tests/retired_words.py ROOT
 
 Prints each retired word with the one to write, and exits with 1. Read are README.md, CONTRIBUTING.md and docs/, without code
-and what stands in backquotes, and the literal texts of the programs' sources. Identifiers and comments are not read.
+and what stands in backquotes, the literal texts of the programs' sources, and the comments of headers. Identifiers and
+comments of sources are not read.
 """
 import os
 import re
@@ -22,6 +23,8 @@ WORDS = {
     r"slots?": "task of a pipeline, buffer, layer index",
     r"whoever": "the noun that is meant",
 }
+# Not yet out of the comments of headers.
+NOT_OF_HEADERS = re.compile(r"holds?\s+up|slots?|leaves?\s+alone", re.IGNORECASE)
 # Pages that still have some.
 OPEN_PAGES = {"docs/engines.md", "docs/frameworks.md", "docs/memory.md", "docs/score.md", "docs/viewer.md"}
 # Others' words: slots of a hostfile, and what a script says of the words behind it.
@@ -66,10 +69,19 @@ def source_words(text):
                 yield from ((number, word, instead) for _, word, instead in words_of(literal.group(1)))
 
 
+def comment_words(text):
+    for number, line in enumerate(text.split("\n"), 1):
+        _, slashes, comment = line.partition("//")
+        for _, word, instead in words_of(comment if slashes else ""):
+            if not NOT_OF_HEADERS.fullmatch(word):
+                yield number, word, instead
+
+
 def retired_words(root):
     """(file, line, word, instead) of each."""
     pages = ["README.md", "CONTRIBUTING.md", *files(root, ["docs"], ".md")]
-    for reader, names in ((page_words, pages), (source_words, files(root, ROOMS, (".cc", ".h", ".cu")))):
+    sources, headers = files(root, ROOMS, (".cc", ".h", ".cu")), files(root, ROOMS, ".h")
+    for reader, names in ((page_words, pages), (source_words, sources), (comment_words, headers)):
         for name in names:
             if name not in OPEN_PAGES:
                 with open(os.path.join(root, name), encoding="utf-8") as file:

@@ -13,6 +13,7 @@ FILES = {
     "docs/a.md": "| Handed | `a\nb` |\nWhoever\n",
     "docs/memory.md": "whoever\n",
     "cli/a.cc": '#include "slot.h"\n// A "slot".\nint slot = say("no \\"slot\\" here", "put", off);\n',
+    "cli/a.h": "// A slot.\nint slot = 1;  // handed\n",
     "planner/export/host_file.cc": 'say("slots=");\nsay("whoever");\n',
 }
 FOUND = [
@@ -21,6 +22,7 @@ FOUND = [
     ("docs/a.md", 3, "Whoever"),
     ("planner/export/host_file.cc", 2, "whoever"),
     ("cli/a.cc", 3, "slot"),
+    ("cli/a.h", 2, "handed"),
 ]
 
 

@@ -18,7 +18,7 @@ class Barrier {
   /// \param ranks  of the job, for messages
   Barrier(std::vector<std::int64_t> ranks, AbortSignal& abort, std::chrono::milliseconds patience);
   std::size_t size() const { return ranks_.size(); }
-  /// Waits for all. The run fails when a rank has not arrived after the patience, or is in another
+  /// Waits for all. The run fails when a rank has not arrived after the timeout, or is in another
   /// call; the message names the ranks and the calls. \throws Aborted when the run fails
   /// \param call  that this rank is in
   void wait(int member, const char* call);

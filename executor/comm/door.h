@@ -30,7 +30,7 @@ class Door {
   };
 
   explicit Door(const Rules& rules) : rules_(rules) {}
-  /// Waits for at most 100 ms, or until then. \returns those that have proved the key
+  /// Accepts connections for 100 ms at most, or until the deadline. \returns the authenticated ones
   std::vector<Guest> admit(std::span<const FileDescriptor> listening, Deadline until);
   /// Connections that began as a process of a job does and did not prove the key.
   int turned_away() const { return turned_away_; }
@@ -47,7 +47,7 @@ class Door {
 
 /// The connecting end: proves the key and has the other end prove it. \returns whether both did
 bool greet(const FileDescriptor& line, const Hello& hello, const Digest& key, Deadline until);
-/// Whether the other end proves the key; this one does not, and is nobody's guest.
+/// Whether the other end proves the key; this end does not prove one.
 bool answers(const FileDescriptor& line, const Hello& hello, const Digest& key, Deadline until);
 
 }  // namespace shardwise::exec

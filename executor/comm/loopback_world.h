@@ -48,8 +48,8 @@ class LoopbackWorld final : public World {
   Compute& compute_;
 };
 
-/// Calls issue to their stream and wait on the host until the other ranks have issued too, which
-/// hand over their events; for nothing of the device. Each rank calls from one thread.
+/// Calls issue to their stream and wait on the host until the other ranks have issued too and
+/// recorded their events. They wait for nothing of the device. Each rank calls from one thread.
 /// \throws std::runtime_error when ranks issue different collectives
 class LoopbackCommunicator final : public Communicator {
  public:
@@ -71,8 +71,8 @@ class LoopbackCommunicator final : public Communicator {
   void send_receive(std::span<const Message> messages, DeviceStream& stream) override;
 
  private:
-  /// What a rank hands over when it has issued its part of a collective. Others read it as long as
-  /// the collective is issued.
+  /// Record of a rank that has issued its part of a collective. Others read it as long as the
+  /// collective is issued.
   struct Issued {
     const char* call = nullptr;
     std::size_t count = 0;

@@ -40,8 +40,8 @@ class ProcessWatch {
   ProcessWatch(const ProcessWatch&) = delete;
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
-  /// To be called once the run has failed, here or elsewhere, and this rank has let go of what it
-  /// had: waits until all has been said and the process is ended.
+  /// Call after a failure, here or elsewhere, once this rank has released its resources. Never
+  /// returns: the process ends when the failure was reported.
   /// \param why  what to say where no rank says for some seconds why the run has failed
   [[noreturn]] void stay(std::string why);
 
@@ -55,7 +55,7 @@ class ProcessWatch {
     ControlLine line;
     FileDescriptor process;  // of this machine and user, from the kernel
     bool silent = false;     // does not react
-    bool over = false;       // has let go of all it had, or ended as it should
+    bool over = false;       // has released its resources, or ended as it should
     std::optional<std::string> does;
     std::string status;          // that it told last
     Clock::time_point heard_at;  // anything of it

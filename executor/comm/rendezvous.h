@@ -22,7 +22,7 @@ struct Rendezvous {
   /// a secret, processes of this user alone are believed, as the kernel names them.
   bool this_host_only = false;
   /// Is told once when a rank has only met processes with another secret for 5 s, or half of its
-  /// patience: it may wait in vain.
+  /// timeout: it may wait in vain.
   // NOLINTNEXTLINE(readability-redundant-member-init): may be left out of a list of values
   std::function<void(const std::string&)> note = {};
 
@@ -45,7 +45,7 @@ struct Met {
 };
 
 /// Shows this process to the others. Has the hub listen where they can reach it.
-/// \throws IoError when some have not come within the patience; Aborted where rank 0 says so
+/// \throws IoError when some have not come within the timeout; Aborted where rank 0 says so
 Met meet(const Rendezvous& rendezvous, int rank, int size, SocketHub& hub, double patience_s);
 
 }  // namespace shardwise::exec

@@ -13,7 +13,7 @@
 
 namespace shardwise::exec {
 
-// Sockets between processes, none of which blocks: whoever waits does so in poll(2), until a time.
+// Non-blocking sockets between processes. A call that waits does so in poll(2), until a deadline.
 
 /// On the clock of waits, which stands still while this process is stopped.
 using Deadline = AwakeClock::time_point;
@@ -37,7 +37,7 @@ std::vector<std::string> addresses_of(const std::string& host);
 /// Whether this host has the address, and whether it can only be this host's.
 bool is_own_address(const std::string& address);
 bool is_loopback(const std::string& address);
-/// A connection to who listens there, or nothing when nobody does by then.
+/// Connects, or returns nothing when nothing listens before the deadline.
 std::optional<FileDescriptor> connect_tcp(const std::string& host, int port, Deadline until);
 std::optional<FileDescriptor> connect_local(const std::string& name);
 /// Who has connected to a socket that listens, or nothing when nobody has.

@@ -13,9 +13,9 @@
 namespace shardwise::exec {
 
 /// Ends runs that do not end by themselves, for as long as it lives. A rank none of whose
-/// operations begins or ends for longer than the patience has the run fail, a second after those
-/// who wait for it in a collective have named it. A run that has failed and whose ranks are still
-/// there after the grace, as one of them hangs in a kernel, is ended with its process.
+/// operations begins or ends for longer than the timeout has the run fail, a second after those who
+/// wait for it in a collective have named it. A run that has failed and whose ranks are still there
+/// after the grace, as one of them hangs in a kernel, is ended with its process.
 class Watchdog {
  public:
   /// \param end  ends the process; called with the run's message, from the watchdog's thread

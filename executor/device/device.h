@@ -59,7 +59,7 @@ class Device {
   virtual DeviceMemory allocate(std::int64_t bytes, MemorySpace space) = 0;
   virtual std::unique_ptr<DeviceStream> stream(StreamPriority priority) = 0;
   virtual std::unique_ptr<DeviceEvent> event() = 0;
-  /// What is issued to the stream so far is what the event stands for, until it is recorded again.
+  /// Records the event after everything issued to the stream so far; recording it again moves it.
   virtual void record(DeviceEvent& event, DeviceStream& stream) = 0;
   /// What is issued to the stream from here on begins after the event. Of one never recorded: now.
   virtual void wait(DeviceStream& stream, const DeviceEvent& event) = 0;

@@ -111,7 +111,7 @@ class Trainer {
   std::int64_t next_step() const { return step_; }
   /// Number of the sequence that the next step begins with: all there is to remember of the data.
   std::int64_t next_sequence() const { return next_sequence_; }
-  /// Goes on with a step that begins with this sequence, instead of initialise(): whoever calls has
+  /// Resumes with a step that begins with this sequence, instead of initialise(). The caller has
   /// filled the rank's weights and moments.
   void resume(std::int64_t step, std::int64_t sequence);
 
@@ -138,7 +138,7 @@ class Trainer {
   std::vector<StepProgram> programs_;
   std::vector<std::unique_ptr<ProgramBinder>> binders_;
   std::unique_ptr<ProgramRunner> runner_;
-  std::unique_ptr<DeviceStream> stream_;  // of what the host hands over between steps
+  std::unique_ptr<DeviceStream> stream_;  // of what the host issues between steps
   std::unique_ptr<ControlGroup> everyone_;
   BatchShare share_;
   std::vector<std::size_t> heads_;  // ranks that have a head, and so losses

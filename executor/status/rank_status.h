@@ -43,7 +43,7 @@ enum class Phase : std::uint8_t {
 enum class Answer : std::uint8_t {
   given,
   silent,  // it is stopped, or its machine does not answer
-  over,    // it has ended as it should, or lets go of what it has
+  over,    // it has ended as it should, or releases its resources
   gone,    // its process ended
 };
 

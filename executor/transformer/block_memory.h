@@ -46,9 +46,9 @@ PassingPlaces passing_places(const BlockShape& shape);
 /// stream.
 BlockOffsets passing_offsets(const BlockShape& shape);
 
-/// Backward of attention also needs the gradient of what it handed on and its kernel's workspace.
-/// They take the place of the second half, whose backward is done, if they fit: of what was kept of
-/// it, or of what was made again.
+/// Backward of attention also needs the gradient of its output and its kernel's workspace. They
+/// take the place of the second half, whose backward is done, if they fit: of what was kept of it,
+/// or of what was made again.
 struct AttentionScratch {
   std::int64_t workspace = 0;  // offset in bytes
   std::int64_t d_attended = 0;

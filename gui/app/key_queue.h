@@ -8,7 +8,7 @@ namespace shardwise::view {
 
 /// Hands keys to ImGui in the order in which they were pressed, one a frame. A frame that takes
 /// long would otherwise see a letter and the release of its Ctrl at once, and take the chord for
-/// the bare letter. What is typed into a field is handed over at once.
+/// the bare letter. A field gets what is typed into it at once.
 class KeyQueue {
  public:
   /// Adds a key that was pressed or released. \param modifiers  ImGuiMod_Ctrl, ImGuiMod_Shift …
@@ -19,7 +19,7 @@ class KeyQueue {
   /// Forgets what waits: the window is no longer the one that is typed into.
   void clear() { events_.clear(); }
 
-  /// Hands over what the next frame sees. Before NewFrame().
+  /// Feeds the input of the next frame. Before NewFrame().
   void feed(ImGuiIO& io);
   /// Whether another frame is to follow at once.
   bool waiting() const { return !events_.empty(); }

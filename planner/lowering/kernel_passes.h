@@ -9,9 +9,10 @@
 namespace shardwise {
 
 /// Passes of layers at granularity `kernel`: one operation for each kernel and collective that the
-/// closed form sums. Kernels follow one another on the compute stream. A collective waits for the
-/// kernel before it and the next kernel waits for it; one that runs beside a kernel holds up the
-/// kernel after that. An exchange of experts that runs beside another micro-batch holds up nothing.
+/// step-time model sums. Kernels follow one another on the compute stream. A collective waits for
+/// the kernel before it and the next kernel waits for it; one that runs beside a kernel holds up
+/// the kernel after that. An exchange of experts that runs beside another micro-batch holds up
+/// nothing.
 ///
 /// Where the context cuts regions, the kernels between two collectives of a pass are one operation,
 /// a region, whose price is the sum of theirs. So a block without sequence parallelism is

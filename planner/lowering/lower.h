@@ -16,8 +16,9 @@ enum class StepKind : std::uint8_t {
 };
 
 /// What every rank of each pipeline stage runs in one step of `plan`: operations with streams,
-/// dependencies, buffers and costs. The only place that knows schedules, prefetching and what is
-/// freed when. Pure: equal plans give equal programs. docs/step_program.md.
+/// dependencies, buffers and costs. The rules of schedules, prefetching and what is freed when
+/// stand here; the step-time model and the ledger repeat some of them. Pure: equal plans give equal
+/// programs. docs/step_program.md.
 /// \pre check_layout has no diagnostics for the plan's layout
 StepProgram lower(const Plan& plan, Granularity granularity = Granularity::layer,
                   StepKind step = StepKind::steady);

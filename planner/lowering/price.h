@@ -20,7 +20,7 @@ std::vector<LayerTime> layer_passes(const Plan& plan);
 
 /// How long an operation of that cost takes alone: what it moves over links and memory and what it
 /// computes, priced by planner/cost. Launch latency and host time are not included. The work of
-/// whole layers takes as long as the closed form says.
+/// whole layers takes as long as the step-time model says.
 /// \param layers  layer_passes of the plan; may be empty when the cost has no layers
 Seconds price(const OpCost& cost, const ClusterSpec& cluster, const Layout& layout,
               const std::vector<LayerTime>& layers);

@@ -22,7 +22,7 @@ class StageMessages {
  public:
   StageMessages(const LoweringContext& context, std::int32_t stage, StageBuilder& builder);
 
-  /// What a pass is handed, and where.
+  /// Input of a pass, and its buffer.
   struct Handed {
     OpId op = kNone;
     BufferId buffer = kNone;
@@ -72,7 +72,7 @@ class StageMessages {
   bool ahead_ = true;    // receives do not wait for the pass before
   OpId passed_ = kNone;  // last operation of that pass
   std::vector<Inbox> inboxes_;
-  /// Of what a micro-batch's pass through one of the stage's chunks is handed.
+  /// The input of a micro-batch's pass through one of the stage's chunks.
   Handed& received(const Message& message);
   std::vector<Handed> received_;  // by micro-batch, chunk and direction; no operation: not yet
   MessageBuffers buffers_;

@@ -69,8 +69,8 @@ HeldPasses held_when_joining(const Layout& layout, std::int32_t stage,
                              const SavedChunks& saved);
 
 /// Whether the stage is fullest while a pass runs whose weight gradients are deferred: all of its
-/// chunk is held until then, where other passes let go of a layer with its backward operation.
-/// DualPipe defers them at its beginning and end alone, with a pass less in flight.
+/// chunk is kept until then, where other passes free a layer with its backward operation. DualPipe
+/// defers them at its beginning and end alone, with a pass less in flight.
 constexpr bool defers_weight_gradients(const Layout& layout) {
   return layout.pp > 1 && facts_of(layout).splits_backward;
 }

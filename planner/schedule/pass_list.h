@@ -26,12 +26,12 @@ class PassList {
     backward(backward_chunk);
   }
   void backward(std::int16_t chunk) { add(LayerPart::backward, chunk, backwards_); }
-  /// The input gradient; its weight gradient joins those put off.
+  /// The input gradient; its weight gradient joins the deferred ones.
   void backward_input(std::int16_t chunk) {
     put_off_.push_back({LayerPart::backward_weight, chunk, backwards_[at(chunk)]});
     add(LayerPart::backward_input, chunk, backwards_);
   }
-  /// The weight gradient that was put off first, of any chunk.
+  /// The weight gradient that was deferred first, of any chunk.
   void weight() {
     order_.push_back(put_off_.front());
     put_off_.pop_front();

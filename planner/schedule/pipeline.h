@@ -56,9 +56,9 @@ struct SlotEnds {
 
 /// What a pass waits for, in seconds from the step's begin.
 struct PassTurn {
-  double ready = 0;  // what it is handed is there
+  double ready = 0;  // its input is there
   double room = 0;   // so is the buffer that its last layer fills
-  double read = 0;  // filled where messages take turns: its first layer has read what it was handed
+  double read = 0;   // filled where messages take turns: its first layer has read its input
 };
 
 /// First and last layer of a chunk in forward order.

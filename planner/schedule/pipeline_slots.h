@@ -28,7 +28,7 @@ struct PipelineSlots {
     std::int32_t to = 0;
     std::int32_t chunk = 0;  // of the stage
     /// Slots whose end it waits for, besides the slot of its kind before it on its stage, -1 none:
-    /// of a pass the messages it is handed, of a message the pass that made it and, where receives
+    /// of a pass the messages it receives, of a message the pass that made it and, where receives
     /// are not posted ahead, the one after which it is received.
     std::array<std::int32_t, 2> after = {-1, -1};
     friend bool operator==(const Slot&, const Slot&) = default;

@@ -16,9 +16,9 @@
 namespace shardwise {
 
 /// The longest path through the passes and messages of a schedule: a pass begins once the pass
-/// before it on its stage has ended and what it is handed has arrived; a message once it is made,
-/// the message before it has left, and its receiver has nothing else to receive; where messages
-/// take turns with buffers both wait for theirs. With uniform stages that is the bubble of the
+/// before it on its stage has ended and its input has arrived; a message once it is made, the
+/// message before it has left, and its receiver has nothing else to receive; where messages take
+/// turns with buffers both wait for theirs. With uniform stages that is the bubble of the
 /// schedule's paper: tests/planner/schedule/time_pipeline_test.cc. Time and space of a sweep grow
 /// with the slots, not with how often a loop runs.
 template <class Passes>

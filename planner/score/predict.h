@@ -37,13 +37,13 @@ struct RowPrediction {
   MeasuredMemory memory;
 };
 
-/// Seconds of a plan's step by other means than the closed form, whose report of it is given.
+/// Seconds of a plan's step by other means than the step-time model, whose report of it is given.
 using StepTimer = std::function<Seconds(const Plan& plan, const StepReport& report)>;
 
 /// Says rows in the planner's terms and predicts them; keeps machines that several rows share.
 class RowPredictor {
  public:
-  /// \param step_time  asked for rows whose time is compared; without it the closed form is taken
+  /// \param step_time  asked for rows whose time is compared; by default the step-time model
   explicit RowPredictor(StepTimer step_time = {}) : step_time_(std::move(step_time)) {}
 
   /// \param explained  the reports carry explanations

@@ -23,7 +23,7 @@ struct PublishedFigure {
   bool experts = false;
   bool adapters = false;               // only they were trained
   std::optional<double> memory_error;  // (predicted - measured) / measured
-  std::optional<double> time_error;    // of the step, by the closed form
+  std::optional<double> time_error;    // of the step, by the step-time model
 };
 
 /// The rows that come with the program (examples/public.jsonl), each with its errors; those that

@@ -80,7 +80,7 @@ struct ScoreReport {
 
 /// Predicts every row and compares. Rows that cannot be said in the planner's terms are listed as
 /// skipped, with the reason; so is a quantity of a row when only the other one can be scored.
-/// \param step_time  of a plan, by other means than the closed form
+/// \param step_time  of a plan, by other means than the step-time model
 /// \param progress   told how many rows are done
 ScoreReport score(std::span<const Row> rows, const StepTimer& step_time = {},
                   const std::function<void(std::size_t)>& progress = {});

@@ -76,8 +76,8 @@ struct ExploreOptions {
 
 /// Prices every layout of the request's space: first memory, fit and a bound on the time of each,
 /// then the exact times. The result is the same for any number of threads. Asked to stop, it keeps
-/// the batches that it has handed out. Rows of a loss are not decided: a job that leaves them open
-/// has kUsualLossRows.
+/// the batches that it has given. Rows of a loss are not decided: a job that leaves them open has
+/// kUsualLossRows.
 /// \returns the layouts, or what is wrong with a lock
 Result<Exploration> explore(const SearchRequest& request, const ExploreOptions& options = {});
 

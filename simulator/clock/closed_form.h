@@ -7,23 +7,23 @@
 
 namespace shardwise::sim {
 
-/// What slows a step down besides its own operations and their order, in the closed form.
+/// Mechanisms of the step-time model that slow a step down beyond its operations and their order.
 struct ClosedFormMechanisms {
   bool multiprocessors = true;  // collectives take some from compute
   bool host = true;             // kernels wait to be issued
   bool links = true;            // what several axes move meets on links
 };
 
-/// Step time by the closed form. docs/time.md, "Step time".
+/// Step time by the step-time model. docs/time.md, "Step time".
 TimeParts closed_form_time(const Plan& plan, const ClosedFormMechanisms& with,
                            StepDetail* detail = nullptr);
 inline Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with) {
   return closed_form_time(plan, with).total();
 }
 
-/// The closed form's answer to what was simulated, with contention and hosts or without, and what
-/// each mechanism adds to either: the step is simulated again as if nothing shared anything, and
-/// with one mechanism more each time.
+/// The step-time model's answer to what was simulated, with contention and hosts or without, and
+/// what each mechanism adds to either: the step is simulated again as if nothing shared anything,
+/// and with one mechanism more each time.
 /// \param simulated  the report of simulate(plan, options)
 ClosedForm beside_closed_form(const Plan& plan, const SimulationOptions& options,
                               const StepReport& simulated);

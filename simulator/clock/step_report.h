@@ -29,7 +29,7 @@ Bytes outside_allocator(const StepReport& report, std::size_t stage);
 std::vector<WithinPass> within_passes(const Plan& plan, const Simulation& simulation,
                                       const Actor& actor, std::span<const PriceScale> scales = {});
 
-/// Puts the simulated step into a report that holds the closed form's: times by part on the stage
+/// Puts the simulated step into a report that has the step-time model's: times by part on the stage
 /// that computes longest, exposed communication by axis, rates, and the timeline of every stage.
 void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation,
                  std::span<const PriceScale> scales = {});

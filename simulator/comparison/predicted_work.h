@@ -25,7 +25,7 @@ std::unordered_map<std::string, KindAndPhase> kinds_by_name(const StepProgram& p
 StepProfile profiled_prediction(const Simulation& simulation, std::size_t stage);
 
 /// A simulated stage's step as a trace of ours has it: from the step's first operation, of any
-/// stage, to its end; what an operation waits for whoever else takes part is idle time.
+/// stage, to its end; what an operation waits for other participants is idle time.
 StepProfile predicted_profile(const Simulation& simulation, std::size_t stage);
 
 /// The same of a step of a trace of ours.

@@ -25,7 +25,7 @@ struct OperationSum {
 /// One run of an operation. Seconds since the step's first start.
 struct OperationRun {
   double begin = 0;  // its stream turned to it
-  double start = 0;  // once whoever else takes part was there
+  double start = 0;  // once the other participants were there
   double end = 0;
   std::uint32_t operation = 0;  // of OperationStep::operations
   std::int32_t microbatch = -1;

@@ -8,7 +8,7 @@
 
 namespace shardwise::sim {
 
-/// What a piece of a device's work is, whoever recorded it.
+/// Kind of a piece of a device's work, by any recorder.
 enum class WorkKind : std::uint8_t {
   gemm,
   attention,

@@ -42,8 +42,8 @@ class StreamRunner : public ProgramRunner {
     std::uint32_t op = kNone;
     std::int64_t end = 0;
   };
-  /// What a stream does, for whoever looks from another thread, and what it did: its own thread
-  /// writes over the oldest entry, which is one more than are shown.
+  /// State of a stream, read by other threads, and what it did: its own thread writes over the
+  /// oldest entry, which is one more than are shown.
   struct Now {
     struct Entry {
       std::atomic<std::size_t> program{0};

@@ -21,7 +21,7 @@ class CudaDevice : public Device {
   struct Options {
     // Why steady steps are to be no graphs; empty: they are.
     std::string no_graph = {};  // NOLINT(*-redundant-member-init): GCC asks for it
-    /// Makes what compute() gives. Given by whoever knows the kernels, which this does not.
+    /// Makes what compute() gives. The caller knows the kernels, this device does not.
     std::function<std::unique_ptr<Compute>(CudaDevice& device)> compute;
     /// Makes what world() gives, as compute. Without it `control` moves tensors: of one rank there
     /// are none.

@@ -237,8 +237,8 @@ struct SquaresWork {
   bool beside_others = false;  // issued while others are: the CPU takes the calling thread alone
 };
 
-/// The root of such sums of several ranks: infinite or not a number as soon as a value is, of which
-/// the latter wins. And what clipping multiplies gradients with, clip_factor() in fp64.
+/// Gradient norm from the ranks' sums of squares. Any infinity makes it infinite, any NaN makes it
+/// NaN; NaN wins. And what clipping multiplies gradients with, clip_factor() in fp64.
 struct SquaresNormWork {
   const std::byte* sums = nullptr;  // [ranks] of squares_bytes()
   std::int64_t ranks = 1;

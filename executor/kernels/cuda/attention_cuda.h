@@ -8,7 +8,7 @@ namespace shardwise::exec::cuda {
 
 // Attention of executor/kernels/attention/attention.h on a stream of a GPU, by kernels of ours.
 // They return when they are issued. Products and sums are fp32, key after key or query after query
-// by tiles whose size head_dim alone decides; nothing is added by whoever comes first.
+// by tiles whose size head_dim alone decides; nothing is added in order of arrival.
 
 template <class E>
 void attention_forward(const AttentionShape& shape, const E* qkv, E* out, float* log_sums,

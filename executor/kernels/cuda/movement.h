@@ -23,7 +23,7 @@ void sum_ranks(const SumRanksWork& work, cudaStream_t stream);
 
 /// The parts of the sum that so many blocks make: doubles, in an order that the tensors' sizes
 /// alone decide. Each is infinite or not a number as soon as a value of it is, and so is the norm:
-/// whoever looks for such gradients reads it. Their bits depend on which rank has which element.
+/// checks for such gradients read it. Their bits depend on which rank has which element.
 inline constexpr int kSquareParts = 512;
 inline std::int64_t squares_bytes() {
   return kSquareParts * static_cast<std::int64_t>(sizeof(double));

@@ -19,8 +19,9 @@ struct MeasuredLanes {
 
 /// The median step of a trace, or the simulated step of another plan. A report has no spans. Of a
 /// profiler's trace, kernels that run beside others of their lane are cut, so that no lane
-/// overlaps. \param program  of the plan's step: it says what operations are drawn as \param stage
-/// of the program, that a profiler's trace is of
+/// overlaps.
+/// \param program  the plan's step, for the colours of its operations
+/// \param stage    the pipeline stage that a profiler's trace shows
 MeasuredLanes measured_lanes(const Compared& other, const StepProgram& program, std::size_t stage);
 
 /// The part of the other step that is laid under all of the plan's step, in seconds of its own.

@@ -21,7 +21,7 @@ struct WhyNumber {
 
 /// The numbers that are shown, with the reasons of an explained estimate of the same plan. Where
 /// the step is simulated, rates are explained by it, and its parts stand beside those of the
-/// closed form.
+/// step-time model.
 StepReport with_reasons(StepReport shown, const StepReport& explained, const Plan& plan);
 
 /// Of a tile of the summary: "step", "mfu", "memory" … Never empty.

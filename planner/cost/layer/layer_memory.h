@@ -60,8 +60,8 @@ struct LeavingGradients {
 struct LayerMemory {
   LayerRole role = LayerRole::block;
   LayerParameters parameters;
-  std::int64_t input = 0;  // the tensor it is handed; kept by this layer, not by the one before
-  std::int64_t saved = 0;  // kept from forward to backward
+  std::int64_t input = 0;         // the tensor it reads; kept by this layer, not by the one before
+  std::int64_t saved = 0;         // kept from forward to backward
   std::int64_t routed_saved = 0;  // part of it that grows with the tokens experts get
   PassMemory forward;
   PassMemory backward;

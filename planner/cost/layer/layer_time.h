@@ -51,8 +51,8 @@ struct LayerTime {
   TierTraffic traffic;        // of one rank, all passes
 };
 
-/// One kernel or collective of a layer, as the closed form prices it. Items are in the order of the
-/// forward pass; backward runs its own in the opposite order.
+/// One kernel or collective of a layer, as the step-time model prices it. Items are in the order of
+/// the forward pass; backward runs its own in the opposite order.
 struct LayerItem {
   Pass pass = Pass::forward;
   bool moves = false;   // between ranks

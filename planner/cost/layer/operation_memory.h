@@ -25,7 +25,7 @@ struct OperationMemory {
   std::array<bool, kMaxReads> keeps_read{};  // backward needs that tensor
   int num_reads = 0;
   bool copies_input = false;    // copies are what is kept of reads[0]
-  bool keeps_output = false;    // backward needs what it handed on
+  bool keeps_output = false;    // backward needs its output
   bool joined = false;          // computed by the operation before
   bool loss = false;            // logits and loss rather than activations
   std::int64_t output = 0;      // bytes of tensor i + 1; its gradient has the same size

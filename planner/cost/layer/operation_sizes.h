@@ -56,7 +56,7 @@ struct OperationSizes {
   /// One matrix for queries, keys and values, and for gate and up.
   bool joins_projections() const { return own_modules(); }
   /// Modules written for training at scale (Megatron's, ours) rather than PyTorch's: they keep what
-  /// their backward needs and no more, whoever wrote the kernels below them.
+  /// their backward needs and no more, with any kernels below them.
   bool own_modules() const { return megatron || kernels == Kernels::planned; }
   /// RMSNorms are several operators of PyTorch's, in fp32.
   bool composes_norms() const {

@@ -54,7 +54,7 @@ StageBuffers stage_buffers(const StageParts& parts, const StageContext& context)
 
 /// What Megatron-FSDP has from one step to the next: embedding and head, whose gathered buckets are
 /// refreshed in place, and the two buffers for units that `double_buffer` asks for. Our executor
-/// lets go of them.
+/// frees them.
 /// Source: Megatron-LM@d98e8a64:megatron/core/distributed/fsdp/src/megatron_fsdp/
 /// param_and_grad_buffer.py:4328-4365 (AllGatherPipeline.reset), 704-880 (FixedPoolAllocator).
 struct BuffersBetweenSteps {

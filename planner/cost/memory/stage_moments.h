@@ -10,8 +10,8 @@
 
 namespace shardwise {
 
-/// Passes that do not run while a pass of `chunk`, or of a chunk like it, does: when they keep
-/// most. None where activations are offloaded.
+/// Activations kept for the other micro-batches while a pass of `chunk`, or of a chunk like it,
+/// runs, at their maximum. None where activations are offloaded.
 struct OtherPasses {
   HeldPasses held;
   std::int64_t bytes = 0;

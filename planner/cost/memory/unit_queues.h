@@ -83,7 +83,7 @@ class UnitQueues {
   /// param_and_grad_buffer.py:3891-3954 (wait_for_previous_grad_reduce).
   std::int64_t reducing(const StageMoment& moment) const;
   /// The same beside two buffers that the units take turns with: those of embedding or head, which
-  /// lie outside and are let go when two other units have been made.
+  /// lie outside and are freed when two other units have been made.
   /// Source: as above, :740, 842, 3956-3978 (FixedPoolAllocator, _enforce_double_buffer_limit).
   std::int64_t reducing_outside(const StageMoment& moment) const;
   /// Elements of the layers after one of the blocks, at which the queue may be fullest: with the

@@ -11,8 +11,8 @@
 
 namespace shardwise {
 
-/// What the closed form of time knows of machines and of software besides the curves of a GPU and
-/// of its links: the values of configs/engines/timing.json, each with its source there.
+/// Constants of machines and software in the step-time model, without the curves of a GPU and of
+/// its links: the values of configs/engines/timing.json, each with its source there.
 struct TimingFacts {
   double gpu_speed_deviation = 0;  // of one GPU's time, over the mean of its kind
   double sms_within_node = 0;      // multiprocessors that a collective occupies

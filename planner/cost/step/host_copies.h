@@ -28,8 +28,8 @@ class HostPlaces {
   std::size_t turns_ = 0;
 };
 
-/// Copies to the host and back of what a layer keeps, for one micro-batch: one more where its
-/// weight gradients are put off, which need it again. Of all passes of `slots` on average.
+/// Host copies for each micro-batch of a layer, averaged over the schedule: one out, one back, and
+/// one more back where weight gradients are deferred.
 double host_copies(const PipelineSlots& slots);
 
 /// What compute waits for copies of activations in a step of one stage.

@@ -121,7 +121,7 @@ class StageHosts {
   const HostClock& of(std::int32_t stage) const { return clocks_[static_cast<std::size_t>(stage)]; }
   bool on() const { return rules_.issue > 0; }
 
-  /// A pass is next, which receives what it is handed: sets turn.ready.
+  /// A pass is next, which receives its input: sets turn.ready.
   void receive(const PipelineSlots::Slot& pass, PassTurn& turn);
   /// It is issued, and what it hands on is posted.
   void post(const PipelineSlots::Slot& pass);
@@ -144,7 +144,7 @@ class StageHosts {
   const PipelineSlots* slots_;
   HostRules rules_;
   std::vector<HostClock> clocks_;
-  std::vector<double> arrived_;     // by stage: what its last pass handed on; -1 nothing so far
+  std::vector<double> arrived_;     // by stage: when its last pass's message arrived; -1 none
   std::vector<std::int32_t> last_;  // by stage: slot of that pass, kNone none
   std::vector<bool> hands_on_;      // by slot: a pass with a message after it
   /// By slot: of a pass when its host has posted what it hands on; of a message when its receiver's

@@ -36,7 +36,7 @@ class IssuedPasses {
 struct IssuedRun {
   PipelineRun run;
   bool late = false;   // a host takes longer to issue a pass than that runs
-  bool waits = false;  // or issues nothing before what a pass is handed is there
+  bool waits = false;  // or issues nothing before a pass has its input
   bool matters() const { return late || waits; }
 };
 IssuedRun issued_run(const StageTimes& stages, const LeafContext& context);

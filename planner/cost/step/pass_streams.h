@@ -35,8 +35,8 @@ class PassStreams {
   /// \pre all outlive this
   PassStreams(const StageTimes& stages, const LeafContext& context, const PassLosses& losses);
 
-  /// The first pass of a layer waits for a bucket of updated parameters, whose gather takes so many
-  /// seconds; whoever waits for one has the next one issued.
+  /// The first pass of a layer waits for a bucket of updated parameters, whose gather takes
+  /// `seconds`. Waiting for a gather issues the next one.
   /// \param place  stage x chunks + chunk \param layer  of the chunk, in forward order
   /// \pre buckets in the order in which they are needed
   void hold(std::size_t place, std::size_t layer, double seconds);
@@ -45,7 +45,7 @@ class PassStreams {
   /// leave; no pass has run
   void complete(std::size_t place, std::size_t layer, const ReducedBucket& bucket);
 
-  /// Of sweep_pipeline.
+  /// Runs one pass and returns its end. Called by sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, PassTurn& handed, ChunkSpan& span);
   StageHosts& hosts() { return hosts_; }
 
@@ -108,8 +108,8 @@ class PassStreams {
     double reduce_capacity = 0;  // and those that one keeps beside the last it reduces
     double gate = 0;             // gathers issued now wait for this copy
     double last_copy = 0;
-    std::array<double, 4> users{};   // of buffers that layers take turns with: when they let go
-    std::size_t used = 0;            // by so many so far, of which the last are in `users`
+    std::array<double, 4> users{};   // when each buffer that layers cycle through is free
+    std::size_t used = 0;            // buffers used so far, the last of which are in `users`
     std::vector<Pending> pending;    // reductions in order, from the first that is waited for
     std::size_t waited = 0;          // reductions before those
     std::array<double, 2> staged{};  // buffers of gradients that blocks take turns with: free

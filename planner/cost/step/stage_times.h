@@ -74,7 +74,7 @@ struct StageTimes {
   Unit most_routed;
   std::int64_t most_tensors = 0;
   std::int64_t tied_elements = 0;  // embedding shared by first and last stage; 0 = none
-  std::int64_t hop_bytes = 0;      // activation handed from a stage to the next
+  std::int64_t hop_bytes = 0;      // activation sent from a stage to the next
   Seconds hop;                     // one such message
   TierTraffic hop_traffic;         // of it
   PipelineTimes pipeline;          // all micro-batches through all stages

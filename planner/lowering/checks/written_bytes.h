@@ -16,7 +16,7 @@ struct Microbatches {
   friend bool operator==(const Microbatches&, const Microbatches&) = default;
 };
 
-/// What bytes are, as who wrote them said. -1: of none, or whoever wrote them did not know.
+/// Content of bytes, as their writer said. -1: of none, or their writer did not know.
 struct Content {
   std::int32_t unit = -1;   // parameters that are sharded together
   std::int32_t layer = -1;  // whose own they are

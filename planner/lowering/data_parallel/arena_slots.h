@@ -34,7 +34,7 @@ class ArenaSlots {
   BufferId received() const { return received_; }
   BufferId sums() const { return sums_; }
 
-  /// The buffer if nothing has touched it: whoever does first allocates it.
+  /// The buffer if nothing has touched it: its first user allocates it.
   BufferId unmade(BufferId buffer) const;
   /// `op` touches the buffer, and is ordered after all that did before.
   void touch(BufferId buffer, OpId op);

@@ -11,8 +11,8 @@
 
 namespace shardwise {
 
-/// Gathers the parameters of units before they compute and lets go of them after, by the rule of
-/// the engine. docs/gathers_and_reductions.md, "Gathers", has the rules and their sources.
+/// Gathers the parameters of units before they compute and frees them after, by the rule of the
+/// engine. docs/gathers_and_reductions.md, "Gathers", has the rules and their sources.
 class ParameterGathers {
  public:
   ParameterGathers(const LoweringContext& context, std::int32_t stage, StageBuilder& builder,
@@ -75,7 +75,7 @@ class ParameterGathers {
   std::int64_t ahead_ = 0;     // elements gathered and not yet used
   std::int64_t capacity_ = 0;  // of them, in a queue
   bool stays_ = false;         // what is kept over the step, to the next: BuffersBetweenSteps
-  std::vector<OpId> users_;    // by number: the operation that let go
+  std::vector<OpId> users_;    // by number: the operation that freed it
   OpId gate_ = kNone;          // rule copied: gathers issued now wait for this copy
   OpId last_copy_ = kNone;     // and the copy whose output forward keeps
   BufferId last_output_ = kNone;

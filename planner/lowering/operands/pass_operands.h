@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-/// A stream in a message's buffer, which an operation is handed or hands on; in no buffer where it
+/// A stream in the buffer of a message that an operation receives or sends; in no buffer where it
 /// has no such message.
 Operand message_of(OperandWriter& writer, OpId op, Access access, bool handed_on);
 

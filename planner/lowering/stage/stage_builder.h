@@ -20,8 +20,7 @@ struct PlacedOperand {
   OpId op = kNone;
   OperandPart part = OperandPart::weights;
   BufferId buffer = kNone;
-  bool handed_on =
-      false;  // of the messages of a pass that which leaves, not that which it is handed
+  bool handed_on = false;  // the message of a pass that leaves, not the one that arrives
 };
 
 /// Writes a stage's program, operation by operation in the order in which the host issues them.
@@ -68,7 +67,7 @@ class StageBuilder {
   void lies_in(OpId op, OperandPart part, BufferId buffer) {
     if (placed_ != nullptr && buffer != kNone) placed_->push_back({op, part, buffer, false});
   }
-  /// A message that an operation is handed, or hands on: a stream on its way between stages.
+  /// A message that an operation receives, or sends: a stream on its way between stages.
   void message_in(OpId op, BufferId buffer, bool handed_on) {
     if (placed_ == nullptr || buffer == kNone) return;
     placed_->push_back({op, OperandPart::stream, buffer, handed_on});

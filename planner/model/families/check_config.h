@@ -15,7 +15,7 @@ inline constexpr std::int64_t kMaxHeads = 65'536;
 inline constexpr std::int64_t kMaxExperts = 65'536;
 inline constexpr double kMaxParameters = 1e15;
 
-/// How the checks speak to whoever described the model.
+/// Words of the checks for the author of the model.
 struct ConfigVoice {
   /// What the user's file calls a field of TransformerConfig ("hidden_size" is "n_embd" in GPT-2).
   std::function<std::string(std::string_view field)> key_of;

@@ -13,7 +13,7 @@ namespace shardwise {
 /// Time that no step falls below, whatever data parallelism does with the states and wherever the
 /// ranks lie: a stage computes every micro-batch, after the stages before it have had their first
 /// chunk of the first one, and before they have that of the last one's backward pass (without its
-/// weight gradients, which schedules put off). Communication, host and optimizer only add to it.
+/// weight gradients, which schedules defer). Communication, host and optimizer only add to it.
 ///
 /// Zero where experts' exchange may hide behind compute: the stage that sets the pace is then not
 /// the one that computes most.

@@ -67,9 +67,9 @@ struct RuntimeMemory {
   friend bool operator==(const RuntimeMemory&, const RuntimeMemory&) = default;
 };
 
-/// How a training system departs from the bare placement law: data that the ledger, the closed form
-/// and the lowering read. One file per engine in planner/engines. Facts with their sources are
-/// there.
+/// How a training system departs from the bare placement law: data that the ledger, the step-time
+/// model and the lowering read. One file per engine in planner/engines. Facts with their sources
+/// are there.
 struct EngineProfile {
   std::string name;              // "megatron_ddp"
   std::string label;             // "Megatron-Core DDP (distributed optimizer)"

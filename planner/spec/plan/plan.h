@@ -15,8 +15,8 @@
 
 namespace shardwise {
 
-/// A decision, fully resolved: what is trained, on what, by which software, spread how. Whoever
-/// simulates or executes it needs no other file, no catalogue and no default.
+/// A decision, fully resolved: what is trained, on what, by which software, spread how. Simulator
+/// and executor need no other file, no catalogue and no default.
 struct Plan {
   ModelSpec model;
   ClusterSpec cluster;

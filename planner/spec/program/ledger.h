@@ -61,7 +61,7 @@ struct Ledger {
 
   std::int64_t& operator[](MemoryCategory c) { return bytes[static_cast<std::size_t>(c)]; }
   std::int64_t operator[](MemoryCategory c) const { return bytes[static_cast<std::size_t>(c)]; }
-  /// What the framework's allocator handed out (torch.cuda.max_memory_allocated).
+  /// Bytes that the framework's allocator gave (torch.cuda.max_memory_allocated).
   Bytes allocated() const;
   /// allocated and the allocator's slack (torch.cuda.max_memory_reserved).
   Bytes reserved() const;

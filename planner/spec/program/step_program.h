@@ -16,7 +16,7 @@
 namespace shardwise {
 
 // A plan's step as a list of operations for each pipeline stage: what the simulator gives durations
-// and the executor gives kernels. planner/lowering makes it; nobody else knows a schedule.
+// and the executor gives kernels. planner/lowering makes it by the rules of the schedule.
 
 /// A queue of one rank. The operations of a stream run one after the other in program order;
 /// streams run beside each other.
@@ -102,12 +102,12 @@ enum class LayerPart : std::uint8_t {
   recompute,
 };
 
-/// A pass of a whole layer for one micro-batch, priced as the closed form prices it: with the
+/// A pass of a whole layer for one micro-batch, priced as the step-time model prices it: with the
 /// tensor-, context- and expert-parallel communication that stops the compute stream.
 struct LayerWork {
   std::int32_t kind = 0;  // index into ModelSpec::kinds
   LayerPart part = LayerPart::forward;
-  double times = 1;  // recompute of every n-th block: the closed form spreads it over all
+  double times = 1;  // recompute of every n-th block: the model spreads it over all
   friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
 
@@ -193,7 +193,7 @@ struct StageProgram {
 /// How fine compute is cut.
 enum class Granularity : std::uint8_t {
   layer,   // one operation a layer and pass; tensor-, context- and expert-parallel traffic within
-           // it is priced as the closed form prices it
+           // it is priced as the step-time model prices it
   kernel,  // one operation a kernel and collective
 };
 

@@ -44,7 +44,7 @@ void bytes(Io& io, std::string_view key, B& amount) {
     io.integer(key, amount.value(), 0, kLargestReportInteger);
   }
 }
-/// What follows from other fields: written for whoever reads the file, not read back.
+/// Values that follow from other fields: written for readers of the file, not read back.
 template <class Io>
 void derived(Io& io, std::string_view key, Bytes amount) {
   bytes(io, key, amount);

@@ -81,7 +81,7 @@ struct MechanismTime {
   Seconds simulated;
 };
 
-/// What the closed form says of a simulated step.
+/// The step-time model's answer for a simulated step.
 struct ClosedForm {
   Seconds step_time;
   TimeParts time;
