@@ -22,9 +22,9 @@ using RegisteredTensor = std::vector<std::int32_t>;
 /// attention and cross-attention keep a norm of their own in front of both. Routed experts are in
 /// the order of a grouped GEMM: `linear_fc1` of all, then `linear_fc2` of all; LayerParameters has
 /// them expert by expert where JobSpec::grouped_gemm is off. Other engines train modules that have
-/// the checkpoint's tensors, in its order. PyTorch's DistributedDataParallel rebuilds its buckets in
-/// the order of backward, so its tensors are in that of forward.
-/// Source: Megatron-LM@d98e8a64:megatron/core/transformer/attention.py:413, 1692, 2109-2121;
+/// the checkpoint's tensors, in its order. PyTorch's DistributedDataParallel rebuilds its buckets
+/// in the order of backward, so its tensors are in that of forward. Source:
+/// Megatron-LM@d98e8a64:megatron/core/transformer/attention.py:413, 1692, 2109-2121;
 /// multi_latent_attention.py:221, 510-604; transformer_layer.py:368-456; mlp.py; moe/moe_layer.py;
 /// megatron/core/models/gpt/gpt_layer_specs.py, get_gpt_layer_with_transformer_engine_submodules.
 std::vector<RegisteredTensor> registered_tensors(const LayerSpec& layer,
