@@ -121,7 +121,7 @@ TEST(CachingPeak, IsTheLedgersOfFrozenUnitsUnderFsdp1) {
 // Where communication lags a unit is there later than its gather was issued, or waits longer for
 // its reduction.
 TEST(CachingPeak, IsNearTheLedgersInDrawnLayouts) {
-  std::uint32_t seed = 20261123;
+  SeedsOfEngines seeds(20261123);
   int drawn = 0;
   int near = 0;
   for (const std::string& engine : engine_names()) {
@@ -130,7 +130,7 @@ TEST(CachingPeak, IsNearTheLedgersInDrawnLayouts) {
       for (const std::int64_t sequence : {512, 4096}) {
         Plan plan = experts ? mixture_example(engine, 16) : example(engine, 16);
         plan.job.sequence_length = sequence;
-        draw(plan, 60, ++seed, [&](const Plan& each) {
+        draw(plan, 60, seeds.next(engine), [&](const Plan& each) {
           const Layout& layout = each.layout;
           if (layout.offload_activations || layout.offload_optimizer) return;
           if (layout.dp_shard * layout.cp == 1) return;  // nothing is gathered

@@ -41,7 +41,7 @@ constexpr std::array<Job, 11> kJobs = {{
 
 // Under every engine, whatever the job asks of it, on one stage and in pipelines.
 TEST(SimulatedLayouts, AreNearTheClosedFormUnderOtherJobs) {
-  std::uint32_t seed = 20261126;
+  SeedsOfEngines seeds(20261126);
   Apart apart;
   for (const Job& job : kJobs) {
     SCOPED_TRACE(job.name);
@@ -50,15 +50,15 @@ TEST(SimulatedLayouts, AreNearTheClosedFormUnderOtherJobs) {
       for (const std::string& engine : engine_names()) {
         Plan plan = experts ? mixture_example(engine, 16) : example(engine, 16);
         job.change(plan);
-        draw(plan, 500, ++seed, [&](const Plan& drawn) {
+        draw(plan, 500, seeds.next(engine), [&](const Plan& drawn) {
           const Layout& layout = drawn.layout;
           if (layout.pp > 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) return;
           if (is_itself(drawn)) apart.expect_near(drawn);
         });
         const auto as_drawn = [](Layout&) {};
         draw_pipelines(
-            plan, 2, ++seed, as_drawn, [&](const Plan& drawn) { apart.expect_near(drawn); },
-            100'000);
+            plan, 2, seeds.next(engine), as_drawn,
+            [&](const Plan& drawn) { apart.expect_near(drawn); }, 100'000);
       }
     }
     EXPECT_GT(apart.drawn(), before + 5 / drawn_of());
@@ -113,14 +113,14 @@ TEST(Utilisation, OfFrozenWeightsIsBelowTheWhole) {
 
 // Model FLOPs are at most those executed, and these at most what the GPUs could do.
 TEST(Utilisation, IsAtMostTheWhole) {
-  std::uint32_t seed = 20261127;
+  SeedsOfEngines seeds(20261127);
   int drawn = 0;
   for (const Job& job : kJobs) {
     for (const bool experts : {false, true}) {
       for (const std::string& engine : engine_names()) {
         Plan plan = experts ? mixture_example(engine, 16) : example(engine, 16);
         job.change(plan);
-        draw(plan, 20, ++seed, [&](const Plan& each) {
+        draw(plan, 20, seeds.next(engine), [&](const Plan& each) {
           const StepReport report =
               estimate(each.model, each.cluster, each.job, each.engine, each.layout);
           EXPECT_LE(report.mfu, report.hfu) << job.name << test::text_of(each.layout);

@@ -16,6 +16,7 @@
 #include "tests/planner/lowering/sampler.h"
 #include "tests/support/models.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/seed.h"
 
 namespace shardwise::sim {
 
@@ -38,6 +39,23 @@ inline int drawn_of() {
   static const bool whole = std::getenv("SHARDWISE_WHOLE_DRAWS") != nullptr;
   return whole ? 1 : 4;
 }
+
+/// Seeds of what is drawn engine by engine. An engine that was added after the others has seeds of
+/// its own, so that it moves nobody's draws.
+class SeedsOfEngines {
+ public:
+  explicit SeedsOfEngines(std::uint32_t base) : base_(base), last_(base) {}
+
+  std::uint32_t next(const std::string& engine) {
+    if (engine != "pytorch_ddp") return ++last_;
+    return test::seed_of(base_, engine) + ++later_;
+  }
+
+ private:
+  std::uint32_t base_;
+  std::uint32_t last_;
+  std::uint32_t later_ = 0;
+};
 
 /// Plans with layouts drawn from the whole search space of an engine.
 template <class Visit>

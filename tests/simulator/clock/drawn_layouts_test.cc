@@ -14,9 +14,9 @@ using test::text_of;
 // What no program can beat, whatever it is: the chain of operations that wait for one another, and
 // the work of one stream. And a stream runs one operation at a time.
 TEST(SimulatedLayouts, AreNoShorterThanTheirChainsAndStreamsAndOverlapNothing) {
-  std::uint32_t seed = 20261121;
+  SeedsOfEngines seeds(20261121);
   for (const std::string& engine : engine_names()) {
-    draw(example(engine, 16), 12, ++seed, [&](const Plan& plan) {
+    draw(example(engine, 16), 12, seeds.next(engine), [&](const Plan& plan) {
       for (const bool contention : {false, true}) {
         SimulationOptions options;
         options.contention = contention;
@@ -69,13 +69,13 @@ TEST(SimulatedLayouts, CastWeightsTo8BitsOnceAStepAsTheClosedFormDoes) {
 
 // Dense models and experts, on two nodes and on eight.
 TEST(SimulatedLayouts, AreNearTheClosedFormWhereOnlyDataParallelTrafficOverlaps) {
-  std::uint32_t seed = 20261122;
+  SeedsOfEngines seeds(20261122);
   Apart apart;
   for (const bool experts : {false, true}) {
     for (const std::int64_t gpus : {16, 64}) {
       for (const std::string& engine : engine_names()) {
         const Plan plan = experts ? mixture_example(engine, gpus) : example(engine, gpus);
-        draw(plan, 6000, ++seed, [&](const Plan& drawn) {
+        draw(plan, 6000, seeds.next(engine), [&](const Plan& drawn) {
           const Layout& layout = drawn.layout;
           if (layout.pp > 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) return;
           if (is_itself(drawn)) apart.expect_near(drawn);

@@ -13,13 +13,13 @@ namespace {
 // Dense models and experts under every engine, on two nodes and on eight.
 TEST(SimulatedLayouts, AreNearTheClosedFormInPipelines) {
   Apart apart;
-  std::uint32_t seed = 20261123;
+  SeedsOfEngines seeds(20261123);
   for (const bool experts : {false, true}) {
     for (const std::int64_t gpus : {16, 64}) {
       for (const std::string& engine : engine_names()) {
         const Plan plan = experts ? mixture_example(engine, gpus) : example(engine, gpus);
         const auto as_drawn = [](Layout&) {};
-        draw_pipelines(plan, 8, ++seed, as_drawn,
+        draw_pipelines(plan, 8, seeds.next(engine), as_drawn,
                        [&](const Plan& drawn) { apart.expect_near(drawn); });
       }
     }
@@ -58,7 +58,7 @@ class Lengthen {
 TEST(SimulatedLayouts, AreNearTheClosedFormInLongAndUnevenPipelines) {
   constexpr std::int64_t kGpus = 128;
   Apart apart;
-  std::uint32_t seed = 20261125;
+  SeedsOfEngines seeds(20261125);
   for (const bool experts : {false, true}) {
     for (const std::string& engine : engine_names()) {
       Plan plan = experts ? mixture_example(engine, kGpus) : example(engine, kGpus);
@@ -66,7 +66,8 @@ TEST(SimulatedLayouts, AreNearTheClosedFormInLongAndUnevenPipelines) {
       plan.model = experts ? test::mixture(34, 2048, 16, 16, 2, 1024, 0)
                            : test::llama(34, 4096, 14336, 32, 8, 32000);
       plan.job.global_batch_size = 64;
-      Lengthen lengthen(kGpus, ++seed);
+      const std::uint32_t seed = seeds.next(engine);
+      Lengthen lengthen(kGpus, seed);
       draw_pipelines(plan, 8, seed, lengthen, [&](const Plan& drawn) { apart.expect_near(drawn); });
     }
   }

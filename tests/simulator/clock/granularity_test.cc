@@ -33,13 +33,14 @@ bool splits(const Layout& layout) {
 template <class Visit>
 void draw_all(const std::string& cluster, TpOverlap overlap, int each, std::uint32_t seed,
               Visit&& visit) {
+  SeedsOfEngines seeds(seed);
   for (const std::string& engine : engine_names()) {
     for (const bool experts : {false, true}) {
       Plan plan = experts ? mixture_example(engine, 16) : example(engine, 16);
       plan.cluster = *with_gpus(*find_cluster(cluster), 16);
       plan.job.sequence_length = 1024;
       plan.job.tp_overlap = overlap;
-      draw(plan, each, ++seed, visit);
+      draw(plan, each, seeds.next(engine), visit);
     }
   }
 }
