@@ -152,8 +152,9 @@ Gathered whole_casts(const StageBuffers& buffers, const StageMoment& moment) {
 
 /// Autocast casts a weight when a product first reads it and keeps the cast to the end of the
 /// model's forward pass; what backward reads stays until then. A block that runs again casts its
-/// own anew. The look-up in a token table reads no cast. \pre no pipeline Source:
-/// pytorch@v2.15.0:aten/src/ATen/autocast_mode.cpp, cached_cast and clear_cache.
+/// own anew. The look-up in a token table reads no cast.
+/// \pre no pipeline
+/// Source: pytorch@v2.15.0:aten/src/ATen/autocast_mode.cpp, cached_cast and clear_cache.
 Gathered autocasts(const StageMoment& moment, const Layout& layout, bool backward) {
   Gathered g;
   const bool outer = moment.layer->role == LayerRole::embedding;
@@ -257,7 +258,7 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
   if (buffers.whole) {
     if (joins_root(context)) return casts ? whole_casts(buffers, moment) : g;
     if (!casts) return g;
-    if (!rules.step_block) return autocasts(moment, layout, backward);
+    if (engine.keeps_buckets) return autocasts(moment, layout, backward);
     g.unit = whole(gathered_unit(*moment.layer));
     return g;
   }

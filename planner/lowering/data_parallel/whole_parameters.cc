@@ -226,7 +226,7 @@ class WholeParameters : public DataParallelSchedule {
   /// and the root, which is embedding and head, from one end of a pass to the other.
   void cast(const LayerTurn& turn, OperationLists& lists) {
     if (!casts_units(context_.memory_rules)) return;
-    if (!joins_ && !context_.own_kernels) return autocast(turn, lists);
+    if (context_.engine().keeps_buckets) return autocast(turn, lists);
     if (!joins_) {
       const BufferId casts = casts_of(turn, turn.at);
       lists.allocates.push_back(casts);
