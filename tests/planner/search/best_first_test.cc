@@ -45,7 +45,7 @@ TEST_P(BestFirstOf, AnswersAsASearchThatPricesEveryLayout) {
     if (model == "mixtral-8x7b" && (GetParam() == "deepspeed" || test::kSanitized)) continue;
     SearchJob job(model, model == "llama-7b" ? 16 : 8, GetParam());
     for (const int threads : {1, 3}) {
-      for (const double gib : {4.0, 9.0, 14.0, 20.0, 40.0, 80.0, 160.0}) {
+      for (const double gib : {4.0, 9.0, 14.0, 20.0, 40.0, 80.0, 200.0}) {
         SCOPED_TRACE(model + " " + std::to_string(gib) + " GiB");
         job.request.threads = threads;
         job.request.top = gib > 20 ? 5 : 1;
