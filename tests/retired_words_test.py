@@ -20,6 +20,7 @@ FOUND = [
     ("CONTRIBUTING.md", 2, "lets go"),
     ("docs/a.md", 1, "Handed"),
     ("docs/a.md", 3, "Whoever"),
+    ("docs/memory.md", 1, "whoever"),
     ("planner/export/host_file.cc", 2, "whoever"),
     ("cli/a.cc", 3, "slot"),
     ("cli/a.h", 2, "handed"),
