@@ -7,9 +7,9 @@
 
 namespace shardwise::exec {
 
-/// What decides which tokens a step reads besides the seed: two runs of equal identities and seeds
-/// read the same sequences. It says what the tokens are, not where they come from: a text with its
-/// tokenizer and a file of the tokens that it makes are the same data.
+/// Identity of the tokens that a step reads: two runs of equal identities and seeds read the same
+/// sequences. It says what the tokens are, not where they come from: a text with its tokenizer and
+/// a file of the tokens that it makes are the same data.
 struct DataIdentity {
   std::string source;       // as the user named it, for people
   std::string tokenizer;    // digest of the tokenizer.json; empty without one

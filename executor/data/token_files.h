@@ -22,7 +22,7 @@ enum class DataFormat : std::uint8_t {
 inline constexpr std::array<std::string_view, 5> kDataFormats = {"detect", "text", "nanogpt",
                                                                  "llmc", "megatron"};
 
-/// What a path is taken for: `.idx`, a `.bin` with an `.idx` beside it and the common beginning of
+/// Format of a path: `.idx`, a `.bin` with an `.idx` beside it and the common beginning of
 /// both are Megatron's, a file that begins with llm.c's magic and version is llm.c's, another
 /// `.bin` is nanoGPT's, all else is text.
 DataFormat detected_format(const std::string& path);

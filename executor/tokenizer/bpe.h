@@ -31,7 +31,7 @@ class Bpe {
   std::int64_t vocab_size() const { return vocab_size_; }
 
  private:
-  /// What a pair of tokens becomes, and how early it does.
+  /// Token that a pair of tokens becomes, and how early it does.
   struct Merge {
     std::uint32_t rank = 0;
     std::uint32_t token = 0;

@@ -10,7 +10,7 @@
 
 namespace shardwise::exec {
 
-/// What a tokenizer does to a text before it is split: the `normalizer` of a tokenizer.json.
+/// Changes that a tokenizer makes to a text before it is split: `normalizer` of tokenizer.json.
 /// Source: github.com/huggingface/tokenizers, tokenizers/src/normalizers.
 class Normalizer {
  public:

@@ -9,7 +9,7 @@
 
 namespace shardwise::view {
 
-/// What a window or a picture begins with.
+/// Begin of a window or a picture.
 struct Opening {
   Plan plan;
   std::string file;      // that it is in; empty: none

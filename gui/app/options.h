@@ -14,7 +14,7 @@ namespace shardwise::view {
 inline constexpr int kDone = 0;
 inline constexpr int kBadInput = 2;
 
-/// What shardwise-view was asked.
+/// Command line of shardwise-view.
 struct Options {
   std::vector<std::string> files;  // a plan, then what it is compared with
   AskedJob asked;                  // in place of a plan: names or files of a model and a cluster

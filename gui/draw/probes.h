@@ -41,8 +41,8 @@ class Probes {
   }
   const std::map<std::string, Place, std::less<>>& all() const { return places_; }
 
-  /// What explains the numbers in a place: a subject of why_subject(). Of places that overlap, the
-  /// one that came last.
+  /// Names what explains the numbers in a place: a subject of why_subject(). Of places that
+  /// overlap, the last one counts.
   void explain(std::string subject, ImVec2 least, ImVec2 most) {
     reasons_.push_back({std::move(subject), {least, most}});
   }

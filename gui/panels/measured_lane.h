@@ -5,7 +5,7 @@
 
 namespace shardwise::view {
 
-/// What lies under a lane of the plan's step: the same lane of what the plan is compared with, as
+/// Drawing below a lane of the plan's step: the same lane of what the plan is compared with, as
 /// outlines, and below compute a strip of where the plan is busier (yellow) or less busy (blue).
 struct LaneBeside {
   float lane = 0;   // pixels; 0 = nothing is compared

@@ -12,7 +12,7 @@ namespace shardwise::view {
 
 /// The name of a lane beside it, with its stage where lanes of several may be neighbours.
 std::string lane_label(const Ui& ui, const Lane& lane);
-/// What names of lanes take of the panel's width, with a gap.
+/// Width of the names of lanes in the panel, with a gap.
 float lane_labels_width(const Ui& ui, const std::vector<Lane>& lanes);
 
 /// Where a part of a step is drawn.
@@ -31,7 +31,7 @@ struct Canvas {
   double pixels(double duration) const { return duration / range.length() * width(); }
 };
 
-/// What lanes are drawn with, found once a frame.
+/// Colours and sizes of lanes, found once a frame.
 class LaneInk {
  public:
   LaneInk(const Ui& ui, ColourBy by);

@@ -5,8 +5,8 @@
 
 namespace shardwise::view {
 
-/// What stands above the lanes of a step: what it is of, its colours, the span that is exposed
-/// longest or what is measured, and what is missing.
+/// Draws the heading above the lanes of a step: what it is of, its colours, the span that is
+/// exposed longest or what is measured, and what is missing.
 void draw_step_heading(Ui& ui, const StepLanes& step);
 
 }  // namespace shardwise::view

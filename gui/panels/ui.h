@@ -17,15 +17,15 @@
 
 namespace shardwise::view {
 
-/// What is typed in the palette while it is open, and for which of its openings.
+/// Text typed in the palette while it is open, and for which of its openings.
 struct PaletteInput {
   std::array<char, 256> typed{};
   std::uint64_t opened = 0;
   bool at_end = false;  // the cursor was put behind the words it opened with
 };
 
-/// What a panel draws with. Panels read the state and say which commands are wanted; those run
-/// after the frame, so that a frame shows one state.
+/// Context in which a panel draws. Panels read the state and say which commands are wanted; those
+/// run after the frame, so that a frame shows one state.
 struct Ui {
   const AppState& state;
   const Theme& theme;
@@ -52,7 +52,7 @@ struct Ui {
 /// A panel's heading, and what it says beside it in quiet letters, where they leave `kept` of the
 /// line.
 void heading(Ui& ui, std::string_view title, std::string_view note = {}, float kept = 0);
-/// The same of a panel whose numbers are the step-time model's. Beside simulated tiles it says so,
+/// Heading of a panel whose numbers are the step-time model's. Beside simulated tiles it says so,
 /// whatever room there is: before the note, instead of it, or on a line of its own.
 void model_heading(Ui& ui, std::string_view title, std::string_view note = {});
 /// Puts the cursor where what is `width` wide ends at the panel's right edge: on the line of the
@@ -97,7 +97,7 @@ class Fills {
 /// Text drawn at a place; `align` 0 begins there, 0.5 is centred on it, 1 ends there.
 void draw_text(Ui& ui, ImVec2 at, std::string_view words, ImU32 ink, float align = 0);
 
-/// What explains the numbers of the last item: a subject of why_subject().
+/// Names what explains the numbers of the last item: a subject of why_subject().
 void explain(Ui& ui, std::string subject);
 
 /// A word that is on or off, with a probe of that name. \returns whether it was clicked
@@ -105,7 +105,7 @@ bool toggle(Ui& ui, const std::string& probe, const std::string& word, bool on);
 
 /// A row of words of which one is chosen. \returns the one that was clicked, or -1
 int segments(Ui& ui, const char* id, const std::vector<std::string>& words, int chosen);
-/// What it takes of a line.
+/// Width of segments in a line.
 float segments_width(Ui& ui, const std::vector<std::string>& words);
 
 /// Colours and what they say, in lines as wide as there is room.

@@ -14,7 +14,7 @@ namespace shardwise {
 void add_norm(LayerBuilder& layer, const TransformerConfig& config, const std::string& op,
               const std::string& module, std::int64_t width);
 
-/// What distinguishes one attention from another in the same model.
+/// Differences of one attention from another in the same model.
 struct AttentionSite {
   std::string op = "self_attn.";
   bool causal = true;

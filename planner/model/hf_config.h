@@ -29,7 +29,7 @@ struct ReadModel {
 Result<ReadModel> read_model_and_keys(const JsonValue& config, const std::string& file,
                                       const std::string& name);
 
-/// The same without the keys.
+/// Reads a model as above, without the keys.
 Result<ModelSpec> read_model(const JsonValue& config, const std::string& file,
                              const std::string& name);
 
@@ -41,7 +41,7 @@ Result<ModelSpec> read_model_file(const std::filesystem::path& path);
 /// source of a catalogue entry is known: ModelSpec::source.
 Result<ReadModel> load_model_and_keys(const std::string& name_or_path);
 
-/// The same without the keys.
+/// Loads a model as above, without the keys.
 Result<ModelSpec> load_model(const std::string& name_or_path);
 
 /// The values of "model_type" that read_model knows, sorted.

@@ -11,7 +11,7 @@ namespace shardwise {
 std::string parameters_words(const ReportedParameters& counts);
 std::string parameters_words(const ModelSpec& model);
 
-/// The same for --json.
+/// Parameters as above, for --json.
 ReportedParameters reported_parameters(const ModelSpec& model);
 
 }  // namespace shardwise

@@ -43,7 +43,7 @@ constexpr const PaintStyle& paint_of(MemoryGroup group) {
 enum class Ground : std::uint8_t { light, dark };
 /// The page that pictures lie on.
 inline constexpr std::array<std::string_view, 2> kGrounds = {"#ffffff", "#0d1117"};
-/// What lies on it beside paints.
+/// Colours of a page beside paints.
 struct PageColours {
   std::string_view panel;  // a field of its own
   std::string_view text;
@@ -71,7 +71,7 @@ inline constexpr std::array<std::array<std::string_view, kHeatSteps>, 2> kHeat =
     {"#1a2a3c", "#1c3e5b", "#1e527a", "#226891", "#31899c", "#379d9e", "#5fb496", "#97ca88",
      "#cfe07a"},
 }};
-/// Of a share from 0 to 1.
+/// Colour of a share from 0 to 1.
 std::string_view heat(double share, Ground ground);
 
 /// Red, green and blue of "#3b76b5", 0 to 255.

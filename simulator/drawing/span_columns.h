@@ -38,11 +38,11 @@ struct RankSpans {
   std::size_t stage = 0;
   std::vector<SpanColumns> streams;
 
-  /// Of the compute stream; null where nothing runs on it.
+  /// Spans of the compute stream; null where nothing runs on it.
   const SpanColumns* computing() const;
 };
 
-/// Of a simulated or a recorded rank.
+/// Spans of a simulated or a recorded rank.
 RankSpans rank_spans(const RecordedStep& step, std::int64_t rank);
 
 /// From when until when streams moved something while the rank computed nothing.

@@ -9,7 +9,7 @@
 
 namespace shardwise::sim {
 
-/// What a timeline draws as one.
+/// Work that a timeline draws as one.
 struct Block {
   double from = 0;  // seconds
   double to = 0;

@@ -13,10 +13,10 @@ class TimelineColours {
  public:
   /// The class that fills a block; its colour is then in styles().
   std::string block_class(const Block& block);
-  /// Of the text on such a block: "number i0".
+  /// Class of the text on such a block: "number i0".
   static std::string number_class(const Block& block);
   bool used(Paint paint) const;
-  /// Of a paint's field in the legend.
+  /// Class of a paint's field in the legend.
   static std::string legend_class(Paint paint);
   /// Rules of all classes used, for one ground.
   std::string styles(Ground ground) const;

@@ -30,13 +30,13 @@ std::string moment_text(Seconds at, Seconds close);
 /// do not touch: axes have up to two and a half times as many. At least 1.
 double parts_within(double room, double label);
 
-/// The same for memory, in the unit of `most` (memory_unit, KiB at least): 2 to 5 steps.
+/// Ticks as above for memory, in the unit of `most` (memory_unit, KiB at least): 2 to 5 steps.
 std::vector<Tick> memory_ticks(Bytes most);
 /// Marks of an axis of memory of which `from` to `to` is drawn, in the unit of `to`. \pre from < to
 std::vector<Tick> memory_ticks_between(Bytes from, Bytes to, double parts = 4);
 
-/// What an axis of memory reaches to: `limit` is in sight unless what is drawn would be too small
-/// to be seen beside it.
+/// End of an axis of memory: `limit` is in sight unless what is drawn would be too small to be seen
+/// beside it.
 Bytes memory_axis(Bytes most, Bytes limit);
 
 /// Round values between two of a log axis: 1, 2 and 5 times powers of ten, or of those alone that

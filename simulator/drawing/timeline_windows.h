@@ -17,7 +17,7 @@ struct TimeWindow {
   double x(double seconds) const { return left + (right - left) * (seconds - from) / (to - from); }
 };
 
-/// What a picture of `width` pixels shows of a step: all of it, or where passes would be too narrow
+/// Parts of a step that `width` pixels show: all of it, or where passes would be too narrow
 /// to be told apart its warm-up, some of its middle and its cool-down, on one scale.
 /// \returns one window or three, in order
 std::vector<TimeWindow> drawn_windows(const Plan& plan, const Simulation& simulation, double left,

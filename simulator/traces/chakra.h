@@ -24,7 +24,7 @@ class ChakraTraces {
   /// \param simulation  of `plan`; both outlive the object
   ChakraTraces(const Plan& plan, const Simulation& simulation);
 
-  /// What one rank runs: a GlobalMetadata and its nodes, each after its length. \pre 0 <= rank <
+  /// Trace of one rank: a GlobalMetadata and its nodes, each after its length. \pre 0 <= rank <
   /// plan.layout.world()
   std::string of_rank(std::int64_t rank);
 

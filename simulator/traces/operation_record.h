@@ -39,7 +39,7 @@ struct OperationStep {
   std::vector<OperationRun> runs;  // of each stage's lowest rank
 };
 
-/// What we keep of a trace of ours, simulated or measured: the operations of every rank.
+/// Record of a trace of ours, simulated or measured: the operations of every rank.
 /// Times are nanoseconds.
 class OperationRecord {
  public:

@@ -15,7 +15,7 @@ namespace shardwise::sim {
 /// Categories of events that are counted; those that come after are not.
 inline constexpr std::size_t kMostCategories = 100;
 
-/// What we keep of a PyTorch profiler's (Kineto) trace of one rank: kernels, copies and fills of
+/// Record of a PyTorch profiler's (Kineto) trace of one rank: kernels, copies and fills of
 /// the device, the runtime calls that launched them, and the host's marks. Times are nanoseconds.
 /// A device event takes 40 bytes and a launch 24, however long its text was.
 /// Source: pytorch/kineto@114171df, libkineto/src/output_json.cpp, include/ActivityType.h.

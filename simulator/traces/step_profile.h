@@ -37,7 +37,7 @@ struct StepProfile {
   double overlap() const { return communicating > Seconds(0) ? 1 - exposed / communicating : 0.0; }
 };
 
-/// What a device did from `begin` to `end`; work outside is cut off.
+/// Profile of a device's work from `begin` to `end`; work outside is cut off.
 StepProfile profile_of(const std::vector<DeviceWork>& work, double begin, double end);
 
 }  // namespace shardwise::sim

@@ -25,7 +25,7 @@ struct TraceListener {
 /// reading are diagnostics. \throws IoError when the file exists but cannot be read
 Result<TracedRun> read_trace_file(const std::string& path, const TraceListener& listener = {});
 
-/// The same for a reader of events as they come: the part of a trace before `each` returns false.
+/// Reads events as they come: the part of a trace before `each` returns false.
 Result<TraceHead> read_trace_file_events(const std::string& path,
                                          const std::function<bool(const TraceEvent&)>& each,
                                          const SayRead& say = {});

@@ -10,7 +10,7 @@
 
 namespace shardwise::sim {
 
-/// What a trace says besides its events.
+/// Facts of a trace besides its events.
 struct TraceHead {
   std::string schema;  // "otherData": of traces of ours
   std::string origin;

@@ -14,7 +14,7 @@
 
 namespace shardwise::sim {
 
-/// What a trace file says of a run: operations by the names of our step programs, or kernels of a
+/// Run as a trace file has it: operations by the names of our step programs, or kernels of a
 /// profiler. One of the two is there.
 struct TracedRun {
   TraceHead head;
@@ -25,7 +25,7 @@ struct TracedRun {
   std::map<std::string, std::int64_t> not_read;  // a profiler's events of unknown categories
 
   bool ours() const { return !by_profiler; }
-  /// Of a trace of ours: the step of median length, the shorter of two.
+  /// Step of median length in a trace of ours, the shorter of two.
   const OperationStep& median_operations() const;
 };
 

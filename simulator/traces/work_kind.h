@@ -50,7 +50,7 @@ WorkKind kind_of_copy(std::string_view name);
 /// NCCL's kernels for messages and for all-to-all have one name, so this goes before theirs.
 WorkKind kind_of_collective(std::string_view name);
 
-/// What an operation of a step program is. \pre the operation is one of the stage
+/// Kind of an operation of a step program. \pre the operation is one of the stage
 WorkKind kind_of(const StageProgram& stage, const ProgramOp& op);
 StepPhase phase_of(const ProgramOp& op);
 

@@ -9,7 +9,7 @@
 
 namespace shardwise::view {
 
-/// What may follow a command's name: {"why", "why this number"}.
+/// Word that may follow a command's name: {"why", "why this number"}.
 struct CommandChoice {
   std::string_view argument;
   std::string_view text;
@@ -23,7 +23,7 @@ struct Command {
   std::string_view argument;  // what follows the name: "COLUMN", "[WORDS]" when it may; or nothing
   /// \returns empty, or what is wrong with the argument
   std::string (*run)(Session& session, const std::string& argument) = nullptr;
-  /// What may follow its name now; null where that is no short list.
+  /// Words that may follow its name now; null where that is no short list.
   std::vector<CommandChoice> (*choices)(const AppState& state) = nullptr;
   /// Runs again and again while its key is held.
   bool repeats = false;
@@ -40,12 +40,12 @@ const Command* find_command(std::string_view name);
 /// mean table.sort?)"
 std::string run_command(Session& session, std::string_view line);
 
-/// What the palette opens with for a command that needs an argument: its name and a space or, of
-/// one that saves a file, a name for it: "export.page llama-3.1-70b-64-dgx-h100.html".
+/// Line with which the palette opens for a command that needs an argument: its name and a space or,
+/// of one that saves a file, a name for it: "export.page llama-3.1-70b-64-dgx-h100.html".
 std::string ready_line(const AppState& state, const Command& command);
 
-/// Of the command that `typed` names, the choices whose words have the letters behind its name;
-/// none where it has none, or where no space follows the name.
+/// Choices of the command that `typed` names whose words have the letters behind its name; none
+/// where it has none, or where no space follows the name.
 std::vector<CommandChoice> matching_choices(const AppState& state, std::string_view typed);
 
 /// Commands of hands whose name or text has the letters of `typed` in their order, or that people

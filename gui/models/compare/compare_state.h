@@ -11,7 +11,7 @@
 
 namespace shardwise::view {
 
-/// What the plan is compared with, and the file that is being read.
+/// Comparison of the plan, and the file that is being read.
 struct CompareState {
   std::shared_ptr<const Compared> other;    // null: nothing
   std::shared_ptr<const CompareView> view;  // null until they are compared
@@ -26,7 +26,7 @@ struct CompareState {
   std::optional<OwnRange> own;
   OwnRange own_range(double axis) const { return own.value_or(OwnRange{0, axis}); }
 
-  /// What views lay over their own; null where there is nothing or people hide it.
+  /// Comparison that views lay over their own; null where there is none or people hide it.
   const Compared* overlay() const { return shown ? other.get() : nullptr; }
   const CompareView* overlay_view() const { return shown ? view.get() : nullptr; }
 };

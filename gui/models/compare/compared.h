@@ -14,7 +14,7 @@
 
 namespace shardwise::view {
 
-/// What a plan is compared with: a report, a trace, or the prediction of another plan.
+/// Object that a plan is compared with: a report, a trace, or the prediction of another plan.
 struct Compared {
   std::string file;
   std::string origin;  // "measured", "simulated", "estimated"
@@ -41,7 +41,7 @@ struct ReadListener {
 /// Reads what a plan can be compared with. \returns it, or why the file cannot be compared
 Result<Compared> read_compared(const std::string& path, const ReadListener& listening = {});
 
-/// The same of a plan that was read, and of a report.
+/// Comparison with a plan that was read, and with a report.
 Compared compared_plan(Plan plan, std::string file);
 Compared compared_report(StepReport report, std::string file);
 

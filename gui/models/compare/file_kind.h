@@ -8,7 +8,7 @@
 
 namespace shardwise::view {
 
-/// What the viewer opens.
+/// Kinds of files that the viewer opens.
 enum class FileKind : std::uint8_t {
   plan,  // or a page of `shardwise report`, which has one in it
   report,
@@ -22,7 +22,7 @@ enum class FileKind : std::uint8_t {
 /// \throws IoError  where it is there and cannot be read
 Result<FileKind> kind_of_file(const std::string& path);
 
-/// The same of a text that is no trace by is_trace(). \param file  the name put into diagnostics
+/// Kind of a text that is no trace by is_trace(). \param file the name put into diagnostics
 Result<FileKind> kind_of_text(std::string_view text, const std::string& file);
 
 }  // namespace shardwise::view

@@ -35,8 +35,8 @@ struct OwnRange {
 double on_axis(double seconds, OwnRange own, double axis);
 double off_axis(double seconds, OwnRange own, double axis);
 
-/// Of equal parts of a range of the plan's axis, the busy share of the plan's lane less that of the
-/// other: above 0 where the plan is busier.
+/// Busy share of the plan's lane less that of the other, in equal parts of a range of the plan's
+/// axis: above 0 where the plan is busier.
 std::vector<float> busier(const Lane& predicted, const Lane& measured, OwnRange own, double axis,
                           TimeRange range, std::size_t columns);
 

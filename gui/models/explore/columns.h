@@ -30,7 +30,7 @@ std::optional<std::size_t> find_column(std::string_view key);
 /// Indices of the columns that are shown first: those in which rows differ, memory, step and MFU,
 /// and the step-time model's time beside simulated steps.
 std::vector<std::size_t> telling_columns(const Answer& answer);
-/// Of these columns the ones that have room, the least telling left out first. Widths are those of
+/// Those of these columns that have room, the least telling left out first. Widths are those of
 /// scale 1, with `between` for each, and `rest` is for others.
 std::vector<std::size_t> columns_within(std::vector<std::size_t> shown, double room, double between,
                                         double rest);

@@ -18,7 +18,7 @@ struct SortKey {
   friend bool operator==(const SortKey&, const SortKey&) = default;
 };
 
-/// What the strategy table shows of an answer.
+/// Strategy table's view of an answer.
 struct ExploreView {
   std::string filter_text;
   sim::ParsedFilter parsed;
@@ -48,11 +48,11 @@ struct TradeBox {
 /// A filter that keeps its other words and shows the rows of a region.
 std::string boxed_filter(std::string_view text, const TradeBox& box);
 
-/// What is known of the times: "searching …", "every time is exact".
+/// State of the times in words: "searching …", "every time is exact".
 std::string known_text(const Answer& answer, bool current);
 
-/// Of a row that does not fit: "stage 3 is 12.1 GiB over", or "the upper bound of stage 3 is 1.20
-/// GiB over"; empty of one that does.
+/// Why a row does not fit: "stage 3 is 12.1 GiB over", or "the upper bound of stage 3 is 1.20 GiB
+/// over"; empty of one that does.
 std::string misfit_text(const LayoutRow& row, Bytes usable);
 
 /// "94 of 280 fit", "nothing fits".

@@ -37,13 +37,13 @@ struct TypedWhy {
   std::optional<StepReport> other;  // the best layout that has them, or the smallest
 };
 
-/// What makes a layout fit, once it was asked for.
+/// Change that makes a layout fit, once it was asked for.
 struct RowFix {
   Layout layout;
   std::string text;  // "--recompute=full: 61.2 GiB, 1.32 s a step"
 };
 
-/// What the menus of the question offer.
+/// Offers of the question's menus.
 struct Catalogue {
   std::vector<Choice> models;
   std::vector<Choice> clusters;
@@ -51,7 +51,7 @@ struct Catalogue {
   bool known = false;
 };
 
-/// What would help most of the question.
+/// Changes that would help the question most.
 struct Levers {
   bool asked = false;  // somebody looks at it
   bool known = false;
@@ -61,7 +61,7 @@ struct Levers {
   std::vector<sim::HelpfulChange> rows;
 };
 
-/// What the explore workspace shows beside the answer and the selection.
+/// State of the explore workspace beside the answer and the selection.
 struct ExploreState {
   QuestionLimits limits;
   std::optional<Ghost> ghost;
@@ -79,7 +79,7 @@ struct ExploreState {
   double png_scale = 0;  // of the picture that is asked for; 0: the window's
   std::string copied;    // for the clipboard; who has one takes it
 
-  /// What the numbers of the selection are compared with: the pin, or else the ghost.
+  /// Baseline of the selection's numbers: the pin, or else the ghost.
   const Baseline* baseline() const {
     if (pinned) return &*pinned;
     return ghost ? &ghost->numbers : nullptr;

@@ -23,7 +23,7 @@ struct TimedRow {
   bool bound = false;  // it takes no less
 };
 
-/// What is known once every time is.
+/// Ranking, which is known once every time is.
 struct RankedRows {
   std::vector<std::uint32_t> ranked;
   std::vector<std::uint32_t> front;
@@ -53,7 +53,7 @@ void explore_rows(const Plan& plan, const StepReport& reference, const std::stop
                   std::shared_ptr<SearchMemory> memory = nullptr,
                   const QuestionLimits& limits = {});
 
-/// The same at once.
+/// Explores all rows at once.
 Answer explored_rows(const Plan& plan, const StepReport& reference);
 
 /// Puts what became known into an answer. \pre of its rows

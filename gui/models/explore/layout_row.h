@@ -31,7 +31,7 @@ struct LayoutRow {
   double dollars_per_1e9_tokens = 0;  // 0 = no price known
 
   MemoryPeaks peaks() const { return {needed, memory, upper, host_lacks}; }
-  /// What tables call the step, as those of the command do.
+  /// Step of tables, as those of the command have it.
   Seconds step() const { return simulated.value_or(time); }
 };
 

@@ -34,19 +34,19 @@ struct CategoryLine {
   bool whole_group = false;
   std::array<Bytes, kMemoryPhases> bytes{};  // by phase
 };
-/// Of the fullest stage: every group with its categories, in the order of the groups; those that
-/// are nowhere more than nothing. A group's bytes are the sum of its categories'.
+/// Lines of the fullest stage: every group with its categories, in the order of the groups; those
+/// that are nowhere more than nothing. A group's bytes are the sum of its categories'.
 std::vector<CategoryLine> category_lines(const StepReport& report);
 /// The most that a group has in a phase.
 Bytes largest_of(const std::vector<CategoryLine>& lines);
 
 /// The peak of the fullest GPU by group: what a row's bar shows.
 GroupedBytes peak_groups(const StepReport& report);
-/// The same of a layout of the plan's question, without its times.
+/// Groups of a layout of the plan's question, without its times.
 GroupedBytes peak_groups(const Plan& plan, const Layout& layout);
 
-/// What an axis of memory has room for: all stacks, and the usable memory unless stacks would be
-/// too flat to be seen below it.
+/// End of an axis of memory: all stacks, and the usable memory unless stacks would be too flat to
+/// be seen below it.
 Bytes axis_top(const std::vector<MemoryStack>& stacks, Bytes usable);
 
 }  // namespace shardwise::view

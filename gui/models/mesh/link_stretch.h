@@ -15,7 +15,7 @@ namespace shardwise::view {
 inline constexpr double kLeastStretch = 0.125;
 inline constexpr double kMostStretch = 8;
 
-/// What the plan's layout takes over the factor of one tier's bandwidth, all else as it is.
+/// Time of the plan's layout over the factor of one tier's bandwidth, all else as it is.
 struct StretchCurve {
   std::vector<double> factors;
   std::vector<Seconds> step_times;
@@ -47,8 +47,8 @@ std::optional<Seconds> quick_simulation(const Plan& plan, const Predictions& by)
 /// "400 GB/s x 2 = 800 GB/s".
 std::string stretch_text(const Plan& plan, const LinkStretch& stretch, std::size_t tier);
 
-/// What is gained or lost, a line a fact: the step in percent, the tokens in money, the price of a
-/// GPU-hour up to which it pays, the simulated step, another layout that becomes the best.
+/// Gain or loss, a line a fact: the step in percent, the tokens in money, the price of a GPU-hour
+/// up to which it pays, the simulated step, another layout that becomes the best.
 /// \param winner  of the question as it is; null where none is known
 std::vector<std::string> stretch_words(const Plan& plan, const StepReport& before,
                                        const LinkStretch& stretch, const StepReport* winner);

@@ -17,18 +17,18 @@
 
 namespace shardwise::view {
 
-/// What the colour of a rank says.
+/// Meaning of a rank's colour.
 enum class MeshColour : std::uint8_t { stage, time, memory, sent };
 inline constexpr std::array<std::string_view, 4> kMeshColours = {"stage", "time", "memory", "sent"};
 
-/// What a rank of a stage does in the simulated step.
+/// Work of a stage's rank in the simulated step.
 struct StageFacts {
   Seconds computing;  // its compute stream runs something
   Bytes peak;         // of its memory, as the ledger has it
   sim::StageSent sent;
 };
 
-/// What is found out about the ranks of a plan's layout.
+/// Facts about the ranks of a plan's layout.
 struct MeshFacts {
   std::vector<StageFacts> stages;
   Seconds step;             // simulated
@@ -41,8 +41,8 @@ struct MeshFacts {
 };
 MeshFacts mesh_facts(const Plan& plan, const Predictions& by);
 
-/// Of each box, where it is between the least and the most; 0.5 where all are alike. By stage while
-/// the facts are not known. \param facts  null while they are not
+/// Shade of each box between the least and the most; 0.5 where all are alike. By stage while the
+/// facts are not known. \param facts null while they are not
 std::vector<double> box_shades(const MeshView& mesh, const MeshFacts* facts, MeshColour colour);
 /// How long a rank computes.
 Seconds computing_of(const MeshFacts& facts, const MeshBox& box);

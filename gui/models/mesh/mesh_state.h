@@ -11,7 +11,7 @@
 
 namespace shardwise::view {
 
-/// What the mesh workspace shows of the plan. It is made once the workspace was opened.
+/// State of the mesh workspace. It is made once the workspace was opened.
 struct MeshState {
   MeshView view;
   MeshColour colour = MeshColour::stage;

@@ -8,13 +8,13 @@
 
 namespace shardwise::view {
 
-/// What a search of a plan's question is asked, within limits. \pre the plan outlives it
+/// Search of a plan's question, within limits. \pre the plan outlives it
 SearchRequest request_of(const Plan& plan, const QuestionLimits& limits);
 
 /// "tp 8, pp 2": the locks in words.
 std::string lock_words(const QuestionLimits& limits);
 
-/// What is wrong with limits of a plan's question: a value that is none, or "no layout has tp 8".
+/// Problem of limits of a plan's question: a value that is none, or "no layout has tp 8".
 /// \returns empty when they leave some layout, or when the question has none without them
 std::string problem_of(const Plan& plan, const QuestionLimits& limits);
 

@@ -13,7 +13,7 @@ namespace shardwise::view {
 /// The plan of the best layout; where none fits, of the nearest.
 Result<Plan> best_plan(const sim::PlanQuestion& question);
 
-/// What `shardwise plan` answers, with its defaults.
+/// Answers as `shardwise plan` does, with its defaults.
 Result<Plan> best_plan(const sim::AskedPlan& asked);
 
 /// The question of a plan with the model of a file, or with its cluster, and the best layout there.

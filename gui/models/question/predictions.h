@@ -24,7 +24,7 @@ class Predictions {
   Seconds step_time(const Plan& plan) const;
   /// A prediction that was made elsewhere. \pre it is of the plan's model and engine
   StepReport corrected(StepReport report, const Plan& plan) const;
-  /// The same; null stays null.
+  /// Corrects a report as above; null stays null.
   std::shared_ptr<const StepReport> corrected(std::shared_ptr<const StepReport> report,
                                               const Plan& plan) const;
 

@@ -11,7 +11,7 @@
 
 namespace shardwise::view {
 
-/// What a change of a slider makes of the rows that are there.
+/// Effect of a slider's change on the rows that are there.
 enum class Change : std::uint8_t {
   layout,    // one layout is another: its numbers alone
   verdict,   // no price changes: what fits

@@ -17,11 +17,11 @@
 
 namespace shardwise::view {
 
-/// What the rows of the map are; its columns are numbers of GPUs.
+/// Meaning of the map's rows; its columns are numbers of GPUs.
 enum class ScalingRows : std::uint8_t { sequence, batch, model };
 inline constexpr std::array<std::string_view, 3> kScalingRows = {"sequence", "batch", "model"};
 
-/// What the colour of a cell says.
+/// Meaning of a cell's colour.
 enum class ScalingColour : std::uint8_t { mfu, cost, headroom, tokens };
 inline constexpr std::array<std::string_view, 4> kScalingColours = {"mfu", "cost", "headroom",
                                                                     "tokens"};
@@ -101,8 +101,8 @@ std::string_view colour_heading(ScalingColour colour);
 std::optional<double> shade(const ScalingMap& map, const ScalingPoint& point, ScalingColour colour);
 /// The worst and the best of the map, as colour_text().
 std::array<std::string, 2> colour_ends(const ScalingMap& map, ScalingColour colour);
-/// Of a row, the column with the cheapest tokens; without prices, with the most tokens for each
-/// GPU. Nothing where no cell has a layout.
+/// Column of a row with the cheapest tokens; without prices, with the most tokens for each GPU.
+/// Nothing where no cell has a layout.
 std::optional<std::size_t> cheapest_column(const ScalingMap& map, std::size_t row);
 
 /// All that is known of a cell, a line a fact.

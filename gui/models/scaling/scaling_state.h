@@ -4,7 +4,7 @@
 
 namespace shardwise::view {
 
-/// What the scaling workspace shows. It is searched once the workspace was opened.
+/// State of the scaling workspace. It is searched once the workspace was opened.
 struct ScalingState {
   ScalingRows rows = ScalingRows::sequence;
   ScalingColour colour = ScalingColour::mfu;

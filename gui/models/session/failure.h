@@ -19,7 +19,7 @@ struct Failure {
   explicit operator bool() const { return !message.empty(); }
 };
 
-/// What was read, or why nothing was.
+/// Read value, or why nothing was read.
 template <class Read>
 struct Tried {
   std::optional<Read> read;

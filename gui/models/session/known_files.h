@@ -16,7 +16,7 @@ class KnownFiles {
   void keep(const std::vector<NamedFile>& inputs);
   /// The file that a command has read last; empty: none any more.
   void read(const std::string& command, const std::string& path);
-  /// What is wrong with writing there, in one line; empty: nothing.
+  /// Reason not to write there, in one line; empty where there is none.
   std::string problem_of(const std::string& path) const;
 
   void has_plan(std::string path, Plan plan);

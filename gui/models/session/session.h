@@ -50,8 +50,8 @@ class Session {
 
   /// Another plan: undo() comes back.
   void change(Plan plan, Change what);
-  /// The same with a ghost where the layout was. While a pointer is held, changes of one field are
-  /// one entry of undo().
+  /// Changes the plan with a ghost where the layout was. While a pointer is held, changes of one
+  /// field are one entry of undo().
   void drag(Plan plan, Change what, const std::string& field);
   void hold_pointer(bool held);
   void undo();
@@ -65,7 +65,7 @@ class Session {
   void take_neighbour(std::size_t place);
   /// A slider of the state to one of its steps.
   void slide(const std::string& id, std::size_t step);
-  /// The same to what people typed. \returns empty, or what is wrong with it
+  /// Sets a field to what people typed. \returns empty, or what is wrong with it
   std::string type_field(const std::string& id, const std::string& text);
   void set_filter(const std::string& text);
   void set_only_fitting(bool only);
@@ -78,7 +78,7 @@ class Session {
   /// Opens a file by what is in it: a plan, model or cluster becomes the question, a report or
   /// trace what it is compared with. Read by the reader; what is wrong is said, and all stays.
   void open_file(const std::string& path);
-  /// The same of a file that the plan is compared with, a plan among them.
+  /// Opens a file that the plan is compared with, a plan among them.
   void open_compared(const std::string& path);
   void stop_reading();
   /// Why the last file was not read or written, once.
@@ -120,7 +120,7 @@ class Session {
   /// Why the best layout has not these values: "tp=4 pp=2"; empty: the selection again.
   std::string ask_why(const std::string& values);
 
-  /// What the explore workspace shows, for the commands that change it and nothing else.
+  /// State of the explore workspace, for the commands that change it and nothing else.
   ExploreState& exploring() { return state_.exploring; }
   void toggle_pin();
   void set_table(ExploreView view);
@@ -180,7 +180,7 @@ class Session {
     state_.png_path = std::move(path);
     state_.exploring.png_scale = scale;
   }
-  /// What is to be in the clipboard, once.
+  /// Text for the clipboard, once.
   std::string take_copied() { return std::exchange(state_.exploring.copied, ""); }
   std::string take_png() { return std::exchange(state_.png_path, ""); }
   /// The places of panels as a file, after the frame; take_view_path() is for who knows them.
@@ -212,7 +212,7 @@ class Session {
   void want_catalogue();
 
  private:
-  /// What undo() comes back to.
+  /// State that undo() comes back to.
   struct Past {
     Plan plan;
     QuestionLimits limits;

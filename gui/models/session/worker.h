@@ -19,7 +19,7 @@ class Worker {
  public:
   /// Applies a result, on the collecting thread.
   using Apply = std::function<void()>;
-  /// What a job sees of its worker.
+  /// Worker as its job sees it.
   struct Task {
     std::stop_token stop;  // a newer job of its kind has come
     /// Hands out a result before the job is done.

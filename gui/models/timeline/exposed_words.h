@@ -8,8 +8,8 @@
 
 namespace shardwise::view {
 
-/// What is exposed of a span: "all-to-all of experts: 40 ms exposed of 55 ms"; of several axes
-/// inside a pass the one that is exposed longest, and all of them. Empty where nothing is.
+/// Exposed time of a span in words: "all-to-all of experts: 40 ms exposed of 55 ms"; of several
+/// axes inside a pass the one that is exposed longest, and all of them. Empty where nothing is.
 std::string exposed_words(const StepLanes& step, const Lane& lane, std::size_t span);
 
 /// The span that is exposed longest, with what moves and for which layer.

@@ -21,7 +21,7 @@ struct TimeRange {
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
 
-/// What spans are coloured by.
+/// Facts that spans are coloured by.
 enum class ColourBy : std::uint8_t { kind, microbatch, axis };
 inline constexpr std::array<std::string_view, 3> kColourBys = {"kind", "microbatch", "axis"};
 
@@ -100,7 +100,7 @@ std::size_t block_of(const Lane& lane, std::size_t span);
 /// The span at a time, or the one nearest within `slack` seconds; size() when there is none.
 std::size_t span_at(const Lane& lane, double time, double slack);
 
-/// What a column of pixels shows of a lane: the share of its time that is busy, by colour.
+/// Column of pixels of a lane: the share of its time that is busy, by colour.
 struct Coverage {
   std::array<float, kColours> shares{};
   float share() const;
@@ -120,7 +120,7 @@ struct ColumnRun {
 /// busy. Takes as long as there are edges of spans, or columns where those are fewer.
 std::vector<ColumnRun<Coverage>> coverage_runs(const Lane& lane, ColourBy by, TimeRange range,
                                                std::size_t columns);
-/// The same, one for each column.
+/// Coverage as above, one for each column.
 std::vector<Coverage> coverage(const Lane& lane, ColourBy by, TimeRange range, std::size_t columns);
 
 /// From when until when communication is exposed, and how many streams of it, on average: less than

@@ -31,7 +31,7 @@ struct ColumnPart {
 /// the same step, as wide, finds them here.
 class DrawnColumns {
  public:
-  /// What is drawn next: `range` of `step` in so many columns, as one of the frame's parts.
+  /// Begins the next part of the frame: `range` of `step` in so many columns.
   void begin(const std::shared_ptr<const StepLanes>& step, ColourBy by, TimeRange range,
              double columns, std::size_t part = 0);
   /// \pre begin() with the lane's step

@@ -8,7 +8,7 @@
 
 namespace shardwise::view {
 
-/// What a lane did in a part of the step.
+/// Work of a lane in a part of the step.
 struct LaneReadout {
   LaneName lane;
   std::string label;   // "stage 0, compute"

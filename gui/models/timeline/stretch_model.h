@@ -7,8 +7,8 @@
 
 namespace shardwise::view {
 
-/// What "backward" (a kind of operation), "tp" (an axis) or "infiniband" (a tier of the cluster) is
-/// of a step; nothing for other words.
+/// Scale of "backward" (a kind of operation), "tp" (an axis) or "infiniband" (a tier of the
+/// cluster) in a step; nothing for other words.
 std::optional<sim::PriceScale> read_scale(const Plan& plan, const std::string& word, double factor);
 /// All such words of a plan: "forward, backward, …".
 std::string scale_words(const Plan& plan);
@@ -16,7 +16,7 @@ std::string scale_words(const Plan& plan);
 /// The word of a span: its kind or, where a kind has several axes, the axis of its stream.
 std::string scale_word(const Lane& lane, std::size_t span);
 
-/// What a stretched step is worth.
+/// Worth of a stretched step.
 struct StretchWorth {
   double factor = 1;
   Seconds before;

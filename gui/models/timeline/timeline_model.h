@@ -52,7 +52,7 @@ bool is_told(const StepLanes& step, const Lane& lane);
 /// Whether a lane tells where exposed communication comes from: for a hundredth of the step.
 bool is_exposed(const StepLanes& step, const Lane& lane);
 
-/// What is asked of a step.
+/// Question about a step.
 struct StepQuestion {
   std::int64_t rank = 0;                // the ranks of its pipeline are shown
   std::vector<sim::PriceScale> scales;  // of prices
@@ -73,14 +73,14 @@ struct DrawnPart {
   double left = 0;
   double right = 0;
 };
-/// What `width` pixels show of a whole step, as the page does: all of it or, where passes would be
-/// too narrow to be told apart, its begin, its middle and its end on one scale.
+/// Parts of a whole step that `width` pixels show, as the page does: all of it or, where passes
+/// would be too narrow to be told apart, its begin, its middle and its end on one scale.
 std::vector<DrawnPart> drawn_parts(const StepLanes& step, double width);
 
 /// The range after zooming by `factor` (below 1: closer) with the time at `share` of it unmoved,
 /// within a step of that length.
 TimeRange zoomed(TimeRange range, double factor, double share, double length);
-/// The same after moving by `share` of what is drawn.
+/// Range after moving by `share` of what is drawn.
 TimeRange panned(TimeRange range, double share, double length);
 /// A span with some room around it.
 TimeRange focused(const Lane& lane, std::size_t span, double length);

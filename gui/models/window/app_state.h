@@ -93,7 +93,7 @@ struct AppState {
     return timeline.stretch && timeline.stretch->step ? timeline.stretch->step : lanes;
   }
   const StepLanes* shown_step() const { return kept_step().get(); }
-  /// What `plan` and `report` print, as soon as it is known.
+  /// Report that `plan` and `report` print, as soon as it is known.
   const StepReport& best_report() const { return simulated ? *simulated : report; }
   bool current() const { return answer.generation == asked; }
 };

@@ -24,7 +24,7 @@ struct WhyNumber {
 /// step-time model.
 StepReport with_reasons(StepReport shown, const StepReport& explained, const Plan& plan);
 
-/// Of a tile of the summary: "step", "mfu", "memory" … Never empty.
+/// Reason of a tile of the summary: "step", "mfu", "memory" … Never empty.
 /// \pre the report has its explanations
 WhyNumber why_tile(const StepReport& report, std::string_view tile);
 

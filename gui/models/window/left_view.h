@@ -8,7 +8,7 @@
 
 namespace shardwise::view {
 
-/// Of a window, along either side.
+/// Most pixels of a window, along either side.
 inline constexpr std::int64_t kMostPixels = 16'384;
 
 /// How a window was left, or is to be: schema "shardwise.view/1".

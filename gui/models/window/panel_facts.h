@@ -8,7 +8,7 @@
 
 namespace shardwise::view {
 
-/// What is known of a panel besides how it is drawn.
+/// Facts of a panel besides how it is drawn.
 struct PanelFacts {
   std::string_view id;          // of its probes: "explorer"
   std::string_view title;       // of its tab, where it shares a place

@@ -5,11 +5,11 @@
 
 namespace shardwise::view {
 
-/// Of ImGui's settings, what the places of panels are: windows and docks, without the day they were
-/// used and without tables.
+/// Places of panels in ImGui's settings: windows and docks, without the day they were used and
+/// without tables.
 std::string places_of_panels(std::string_view settings);
 
-/// What is wrong with such a text; empty when nothing is. ImGui ends the program for trees of docks
+/// Problem of such a text; empty when there is none. ImGui ends the program for trees of docks
 /// that it did not write, so all of it is checked: each line is one that places_of_panels() leaves,
 /// numbers are ones that a window can have, and docks make trees, each cut in two or in none.
 std::string problem_of_panels(std::string_view panels);

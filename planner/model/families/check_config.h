@@ -17,7 +17,7 @@ inline constexpr double kMaxParameters = 1e15;
 
 /// Words of the checks for the author of the model.
 struct ConfigVoice {
-  /// What the user's file calls a field of TransformerConfig ("hidden_size" is "n_embd" in GPT-2).
+  /// Name in the user's file of a TransformerConfig field ("hidden_size" is "n_embd" in GPT-2).
   std::function<std::string(std::string_view field)> key_of;
   /// False when the field was already found wrong, so that what follows from it is not said too.
   std::function<bool(std::string_view field)> usable;

@@ -38,15 +38,15 @@ TransformerConfig read_transformer(ConfigFile& file);
 
 /// The exact function behind the name of an activation, as in transformers' ACT2FN.
 ActivationFunction activation_function(std::string_view name);
-/// What Llama's file and those of its kind say of norms, activation and rotary angles: rope_theta
-/// and rope_scaling, or both in rope_parameters as transformers 5 writes them.
+/// Norms, activation and rotary angles of Llama's file and those of its kind: rope_theta and
+/// rope_scaling, or both in rope_parameters as transformers 5 writes them.
 ModelNumerics llama_numerics(ConfigFile& file);
 
-/// Of a family whose files may have a key without any meaning.
+/// Stands for a key that a family's files may have without any meaning.
 inline constexpr std::int64_t kNoSuchKey = -1;
 
-/// What a configuration class of the Llama kind takes when its file does not say. The first five
-/// are needed in a file of their own (ConfigFile::needed); 0 = in every file.
+/// Values that a configuration class of the Llama kind takes where its file has none. The first
+/// five are needed in a file of their own (ConfigFile::needed); 0 = in every file.
 struct DecoderDefaults {
   std::int64_t hidden_size = 0;
   std::int64_t intermediate_size = 0;
