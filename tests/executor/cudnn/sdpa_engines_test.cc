@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,13 +57,17 @@ struct Described {
   std::string missing;
 };
 
+const Described& described() {
+  static const Described kDescribed;
+  return kDescribed;
+}
+
 class CudnnAttentionOn : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     if (test::kSanitized) GTEST_SKIP() << "cuDNN leaks, and is not ours to mend";
-    static const Described kDescribed;
-    if (!kDescribed.library) GTEST_SKIP() << kDescribed.missing;
-    library_ = &*kDescribed.library;
+    if (!described().library) GTEST_SKIP() << described().missing;
+    library_ = &*described().library;
   }
   SdpaEngines engines(const AttentionShape& shape, SdpaPass pass,
                       bool deterministic = false) const {
@@ -181,6 +187,58 @@ TEST_P(CudnnAttentionOn, TakesMemoryThatGrowsWithTheSquareOfTheSequenceWhenDeter
     EXPECT_GE(bytes(sequence, true), 24 * sequence * sequence);
     EXPECT_LT(bytes(sequence, false), 24 * sequence * sequence);
   }
+}
+
+struct TrainedModel {
+  const char* name;
+  std::int64_t sequence;
+  AttentionHeads heads;
+  std::int64_t most;  // sequences of a micro-batch
+};
+constexpr TrainedModel kTrainedModels[] = {{"GPT-2 124M", 1024, {12, 12, 64}, 64},
+                                           {"GPT-2 1.5B", 1024, {25, 25, 64}, 32},
+                                           {"Llama-3.2-1B", 8192, {32, 8, 64}, 8},
+                                           {"Llama-3.2-3B", 8192, {24, 8, 128}, 8}};
+
+/// Bytes of cuDNN's first engine on sm_90 and the ledger's bound of them, "-" where our kernels
+/// run.
+std::string cells_of(const TrainedModel& model, std::int64_t batch, bool deterministic) {
+  const AttentionHeads& heads = model.heads;
+  const SdpaBackward backward = {batch, model.sequence, heads, 90, deterministic};
+  if (!sdpa_backward_by_cudnn(backward)) return " - | - |";
+  const AttentionShape shape = {batch,          model.sequence, heads.heads,
+                                heads.kv_heads, heads.head_dim, 0};
+  const SdpaEngines found(*described().library, {shape, SdpaPass::backward, deterministic},
+                          {nullptr, properties(90)});
+  if (found.engines().empty()) return " none | none |";
+  EXPECT_LE(found.engines().front().workspace_bytes, sdpa_engine_bytes(backward))
+      << model.name << " x " << batch;
+  return fmt::format(" {} | {} |", found.engines().front().workspace_bytes,
+                     sdpa_engine_bytes(backward));
+}
+
+// docs/measurements/cudnn_workspaces.md, of the models that the targets of one H100 are stated for.
+TEST(CudnnWorkspaces, AreThoseOfThePage) {
+  if (test::kSanitized) GTEST_SKIP() << "cuDNN leaks, and is not ours to mend";
+  if (!described().library) GTEST_SKIP() << described().missing;
+  std::string table;
+  for (const TrainedModel& model : kTrainedModels) {
+    for (std::int64_t batch = 1; batch <= model.most; batch *= 2) {
+      const AttentionHeads& heads = model.heads;
+      const AttentionShape shape = {batch,          model.sequence, heads.heads,
+                                    heads.kv_heads, heads.head_dim, 0};
+      const SdpaEngines forward(*described().library, {shape, SdpaPass::forward, false},
+                                {nullptr, properties(90)});
+      ASSERT_EQ(forward.refusal(), "") << model.name;
+      table += fmt::format("| {} | {} | {} |", model.name, batch,
+                           forward.engines().front().workspace_bytes);
+      table += cells_of(model, batch, false) + cells_of(model, batch, true) + "\n";
+    }
+  }
+  if (described().library->version() / 100 != 919) GTEST_SKIP() << "the page is of cuDNN 9.19";
+  std::ifstream page("docs/measurements/cudnn_workspaces.md");
+  const std::string text(std::istreambuf_iterator<char>(page), {});
+  EXPECT_NE(text.find(table), std::string::npos) << "the page is to have\n" << table;
 }
 
 }  // namespace
