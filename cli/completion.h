@@ -15,7 +15,7 @@ struct Candidate {
   std::string meaning;
 };
 
-/// What may follow on a command line: verbs, flags of the verb, names of the catalogue, engines and
+/// Next words of a command line: verbs, flags of the verb, names of the catalogue, engines and
 /// other values of a flag. Nothing where a file may stand. \param words  those after the program's
 /// name; the last is the word being typed, which may be empty
 std::vector<Candidate> candidates(const CLI::App& app, const std::vector<std::string>& words);

@@ -13,7 +13,7 @@ class App;
 
 namespace shardwise::cli {
 
-/// What `import` and `check` read.
+/// Input of `import` and `check`.
 struct ConfigurationFlags {
   std::vector<std::string> words;  // files, or guarded words of a command
   std::string framework;           // empty: known by the settings
@@ -31,7 +31,7 @@ void add_configuration_flags(CLI::App& verb, ConfigurationFlags& flags);
 /// none.
 Result<std::string> version_paragraph(const ConfigurationFlags& flags, const Framework& framework);
 
-/// What of a configuration is not read, a paragraph each; "" for nothing.
+/// Parts of a configuration that are not read, a paragraph each; "" for none.
 std::string notes_text(const Configuration& configuration);
 
 /// As refuse(), behind the notes: what is not read may be why.

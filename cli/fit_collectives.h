@@ -7,7 +7,7 @@
 
 namespace shardwise::cli {
 
-/// What `shardwise fit --collectives` was asked for.
+/// Command line of `shardwise fit --collectives`.
 struct CollectiveFitFlags {
   std::vector<std::string> files;
   std::string cluster;

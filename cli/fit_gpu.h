@@ -7,7 +7,7 @@
 
 namespace shardwise::cli {
 
-/// What `shardwise fit --gpu` was asked for.
+/// Command line of `shardwise fit --gpu`.
 struct GpuFitFlags {
   std::string gpu;
   std::string gemm;

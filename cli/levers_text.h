@@ -7,12 +7,12 @@
 
 namespace shardwise::cli {
 
-/// What would help most, as a table; what helps by less than kLeastHelp is named below it.
+/// Most helpful changes as a table; those that help by less than kLeastHelp are named below it.
 /// \param changes  the most helpful first
 std::string levers_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
                         const std::vector<sim::HelpfulChange>& changes, bool colour);
 
-/// The same for a program, schema "shardwise.levers/1".
+/// Changes as above for a program, schema "shardwise.levers/1".
 std::string levers_json(const sim::PlanAnswer& answer,
                         const std::vector<sim::HelpfulChange>& changes);
 

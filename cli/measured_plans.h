@@ -32,7 +32,7 @@ std::optional<double> kendall_tau(std::span<const MeasuredPlan> plans);
 /// A row for each plan, and what they say together. \pre there is one
 std::string measured_text(std::span<const MeasuredPlan> plans, bool colour);
 
-/// The same for a program, schema "shardwise.measured_plans/1".
+/// Plans as above for a program, schema "shardwise.measured_plans/1".
 std::string measured_json(std::span<const MeasuredPlan> plans, std::int64_t steps);
 
 }  // namespace shardwise::cli

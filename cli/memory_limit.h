@@ -14,7 +14,7 @@ namespace shardwise::cli {
 /// Gives --memory-limit to every verb that answers a question itself. After the verbs are added.
 void add_memory_limits(CLI::App& app);
 
-/// What the question of `app`'s verb may take of this machine's memory: the flag's value, else
+/// Memory of this machine that the question of `app`'s verb may take: the flag's value, else
 /// usual_memory_limit(). Nothing for a verb without the flag.
 /// \pre parsed
 Result<std::optional<Bytes>> asked_memory_limit(const CLI::App& app);

@@ -31,14 +31,14 @@ std::string counts_text(const sim::PlanAnswer& answer, bool colour);
 std::string nothing_fits_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
                               bool colour);
 
-/// What each rule dropped, and which fields no layout varied.
+/// Layouts that each rule dropped, and fields that no layout varied.
 std::string rules_text(const sim::PlanAnswer& answer, bool colour);
 
 /// The Pareto front, evenly thinned to `most` rows, both ends among them.
 std::string front_text(const sim::PlanAnswer& answer, bool several_engines, std::size_t most,
                        bool colour);
 
-/// The same for a program, schema "shardwise.why_not/1".
+/// Answer as above for a program, schema "shardwise.why_not/1".
 std::string why_not_json(const WhyNot& answer);
 
 /// The whole answer for a program, schema "shardwise.search/1". `report` is of the best.

@@ -14,7 +14,7 @@ namespace shardwise::cli {
 std::string ends_words(const StepReport& report);
 /// "90 %: step 55.1 to 68.0 s; …": where measurements of what was predicted lie.
 std::string interval_text(const StepReport& report, const ReportIntervals& known, bool colour);
-/// What those intervals were calibrated on.
+/// Data on which those intervals were calibrated.
 std::string calibration_text(const ReportIntervals& known, bool colour);
 /// Does it fit, how full, how long a step; allocated, reserved, nvidia-smi, and what ends a run.
 /// Then what would make it fit, if anything.
@@ -31,7 +31,7 @@ std::string rates_text(const StepReport& report, const ReportIntervals& known,
                        std::string_view origin, bool colour);
 /// Formulas with their values and sources, GEMM shapes measured and not, assumptions.
 std::string explanation_text(const StepReport& report, bool colour);
-/// What the numbers take for granted, each with its source; nothing where there is nothing.
+/// Assumptions of the numbers, each with its source; nothing where there is none.
 std::string assumptions_text(const StepReport& report, bool colour);
 
 /// "assumed: …", a line each: what was taken for want of a flag.

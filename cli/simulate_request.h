@@ -9,7 +9,7 @@
 
 namespace shardwise::cli {
 
-/// What `shardwise simulate` was asked, as given.
+/// Command line of `shardwise simulate`, as given.
 struct SimulateFlags {
   sim::AskedStep asked;
   std::string output;
@@ -31,7 +31,7 @@ bool takes_best(const SimulateFlags& flags);
 /// The plan that is simulated: of a file, or of the flags. Refuses layouts that cannot be, files
 /// that cannot be written, and steps that cannot be simulated.
 Result<sim::PlannedStep> planned_step(const SimulateFlags& flags);
-/// The same for a plan from elsewhere.
+/// Checks a plan from elsewhere as above.
 Result<sim::PlannedStep> checked_step(const SimulateFlags& flags, sim::PlannedStep read);
 
 }  // namespace shardwise::cli

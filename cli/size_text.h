@@ -14,7 +14,7 @@ struct SizingScreen {
   bool whole = false;              // every table, not the first screen
 };
 
-/// What to buy as people read it in 80 columns: the answer in one line, the offers cheapest first,
+/// Offers as people read them in 80 columns: the answer in one line, the offers cheapest first,
 /// then what is too late and what does not fit. At most 40 lines unless `screen` asks for more.
 std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, const SizingScreen& screen,
                         bool colour);

@@ -24,7 +24,7 @@ std::string time_heading(const StepReport& report);
 /// `report` with the rates and cost of a step of this length. Its parts stay those of its own step.
 StepReport with_step(StepReport report, Seconds step);
 
-/// What --long and --explain print, in a line. `more` begins it: "memory by phase, …".
+/// Parts that --long and --explain print, in a line. `more` begins it: "memory by phase, …".
 std::string more_text(const StepReport& report, std::string_view more, bool colour);
 
 }  // namespace shardwise::cli

@@ -9,8 +9,8 @@ class App;
 
 namespace shardwise::cli {
 
-/// What is wrong with the words that neither the command nor its verb took, one line each, with
-/// what the user may have meant. Empty when every word was taken.
+/// Problems of the words that neither the command nor its verb took, one line each, with what the
+/// user may have meant. Empty when every word was taken.
 /// \pre app has parsed a command line, or failed to
 std::vector<std::string> unknown_words(const CLI::App& app);
 

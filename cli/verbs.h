@@ -8,7 +8,7 @@ class App;
 
 namespace shardwise::cli {
 
-/// What the process returns.
+/// Exit code of the process.
 enum class ExitCode : int {
   done = 0,
   nothing_fits = 1,  // or a comparison exceeds its tolerance

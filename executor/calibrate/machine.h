@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-/// What a measurement was made on.
+/// Machine of a measurement.
 struct Machine {
   std::string host;
   std::string processor;  // "AMD EPYC-Milan Processor"

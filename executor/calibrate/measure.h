@@ -34,7 +34,7 @@ struct GroupPoint {
   DType dtype = DType::fp32;
 };
 
-/// What was timed on this machine, in fp32 and in bf16. Every rank has the same.
+/// Times of this machine, in fp32 and in bf16. Every rank has the same.
 struct Measurements {
   std::vector<GemmPoint> products;
   std::vector<TypedAttention> attention;

@@ -11,7 +11,7 @@
 
 namespace shardwise::exec {
 
-/// What a user asks of GPUs.
+/// Choices of a user about GPUs.
 struct GpuOptions {
   bool graphs = true;          // steady steps as CUDA graphs
   bool deterministic = false;  // JobSpec's: equal inputs give equal bits, run after run

@@ -11,7 +11,7 @@ namespace shardwise::exec {
 /// without it. It stays open until the process ends, as its threads may.
 class NvidiaLibrary {
  public:
-  /// What it is known by.
+  /// Names that a library has.
   struct Name {
     std::vector<std::string> files;  // "libcudnn.so.9", the best first
     std::string package;             // the folder of its wheel: "cudnn"

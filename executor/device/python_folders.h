@@ -21,7 +21,7 @@ std::vector<std::string> folders_of_wheels(const std::string& root, const std::s
 /// alone. -I keeps variables and the current folder out of it. Empty where there is none in an
 /// absolute folder, where it is not trusted (TrustedFile), or where it does not answer within 5 s.
 std::vector<std::string> folders_of_python(std::string_view path);
-/// Of this process's PATH, asked once.
+/// Folders of this process's PATH, asked once.
 const std::vector<std::string>& python_folders();
 
 }  // namespace shardwise::exec

@@ -13,12 +13,12 @@
 
 namespace shardwise::exec {
 
-/// Of a difference between two moments of OpSpan.
+/// Seconds between two moments of OpSpan.
 inline Seconds seconds(std::int64_t nanoseconds) {
   return Seconds(static_cast<double>(nanoseconds) * 1e-9);
 }
 
-/// What one rank did in one step: when each operation of its program ran, and what it needed.
+/// Record of one rank in one step: when each operation of its program ran, and what it needed.
 struct StepRecord {
   StageProgram program;
   std::vector<MemoryItem> items;
@@ -26,13 +26,13 @@ struct StepRecord {
   double seconds = 0;  // of the step: its operations, reading its batch, exchanging its loss
 };
 
-/// What all programs together use of a rank's device. 0 on the CPU.
+/// Use of a rank's device by all programs together. 0 on the CPU.
 struct DeviceUse {
   std::int64_t at_start = 0;  // bytes, before the rank allocates any
   std::int64_t at_end = 0;    // when its steps are over
 };
 
-/// What is left of one rank's run.
+/// Record that is left of one rank's run.
 struct RankRecord {
   int rank = 0;
   StepRecord first;

@@ -8,10 +8,10 @@
 
 namespace shardwise::exec {
 
-/// What a rank recorded of a step.
+/// Record of a rank's step.
 StepRecord record_of(const Trainer& trainer, const StepSpans& step);
 
-/// What a rank of each stage records of its programs, without moments.
+/// Records of a rank of each stage and its programs, without moments.
 std::vector<RankRecord> records_of_stages(const Trainer& trainer, const Layout& layout,
                                           const StepSpans& first, const StepSpans& median);
 

@@ -22,7 +22,7 @@ class DurableFile {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   void finish();
 
-  /// Of what was written so far.
+  /// Bytes written so far.
   std::int64_t bytes() const { return bytes_; }
   std::uint32_t crc32() const { return crc32_; }
 

@@ -23,7 +23,7 @@ class SafetensorsFile {
                                       SymbolicLinks links = SymbolicLinks::followed);
 
   const std::string& name() const { return name_; }
-  /// Of the whole file, header included.
+  /// Bytes of the whole file, header included.
   std::int64_t bytes() const { return bytes_; }
   const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
   const StoredMetadata& metadata() const { return header_.metadata; }

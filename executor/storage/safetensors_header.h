@@ -10,7 +10,7 @@
 
 namespace shardwise::exec {
 
-/// What a safetensors file holds: eight bytes with the length of a JSON text, little endian, that
+/// Layout of a safetensors file: eight bytes with the length of a JSON text, little endian, that
 /// text, padded with spaces to a multiple of eight, and the tensors' bytes without gap or overlap.
 /// Source: github.com/huggingface/safetensors, README.md, Format; safetensors/src/tensor.rs.
 struct SafetensorsHeader {

@@ -25,7 +25,7 @@ class SafetensorsWriter {
   /// \pre every byte of every tensor was written
   void finish();
 
-  /// Of the file.
+  /// Bytes of the file.
   std::int64_t bytes() const { return file_.bytes(); }
   std::uint32_t crc32() const { return file_.crc32(); }
 

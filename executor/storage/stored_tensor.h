@@ -56,7 +56,7 @@ struct StoredTensor {
   std::int64_t end() const { return begin + spec.bytes(); }
 };
 
-/// What a file says of itself ("format": "pt").
+/// Metadata of a file ("format": "pt").
 using StoredMetadata = std::map<std::string, std::string>;
 
 }  // namespace shardwise::exec

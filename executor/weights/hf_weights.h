@@ -32,8 +32,8 @@ class HfWeights {
   std::shared_ptr<const SafetensorsSet> files_;
 };
 
-/// What a stored tensor that the model does not have is: one that transformers stores or stored
-/// beside weights (attention masks of GPT-2, rotary frequencies, a tied head), or a mistake.
+/// Whether a stored tensor that the model lacks is one that transformers stores or stored beside
+/// weights (attention masks of GPT-2, rotary frequencies, a tied head), or a mistake.
 /// Source: transformers 5.23.0, models/gpt2/modeling_gpt2.py, _keys_to_ignore_on_load_unexpected.
 bool is_passed_over(const std::string& name, const ModelSpec& model);
 

@@ -23,14 +23,14 @@ struct Evaluation : MemoryPeaks {
 Evaluation evaluate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                     const EngineProfile& engine, const Layout& layout);
 
-/// Of estimate(): what a step waits for its batch. Faster where that clearly takes less than what
-/// a stage computes. \pre check_layout has no diagnostics
+/// Time that a step waits for its batch, of estimate(). Faster where that clearly takes less than
+/// what a stage computes. \pre check_layout has no diagnostics
 Seconds input_exposed(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                       const EngineProfile& engine, const Layout& layout);
 
 enum class Detail : std::uint8_t { numbers, explained };
 
-/// The same with every number a report has, and with `explained` a formula for each.
+/// Estimates every number that a report has, and with `explained` a formula for each.
 /// \pre check_layout has no diagnostics
 StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                     const EngineProfile& engine, const Layout& layout,

@@ -17,8 +17,8 @@ namespace shardwise {
 inline constexpr const char* kComputeSource = "docs/compute.md";
 inline constexpr const char* kStepSource = "docs/time.md, Step time";
 
-/// What the report's numbers rest on that neither the user nor a measurement stated: curves without
-/// data, what varies from machine to machine, defaults of the job.
+/// Adds assumptions of the report's numbers that neither the user nor a measurement stated: curves
+/// without data, what varies from machine to machine, defaults of the job.
 void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
                      const JobSpec& job, const EngineProfile& engine);
 
@@ -66,8 +66,8 @@ void explain_exposed(StepReport& report, const PricedStep& step);
 /// report.gemms is filled
 void explain_gemms(StepReport& report, const GpuSpec& gpu);
 
-/// What MFU, tokens a second, their cost and their energy follow from: of any prediction of a step,
-/// estimated or simulated. \param job  of the report's step
+/// Explanations of MFU, tokens a second, their cost and their energy: of any prediction of a step,
+/// estimated or simulated. \param job of the report's step
 std::vector<Explanation> rate_explanations(const StepReport& report, const ClusterSpec& cluster,
                                            const JobSpec& job);
 

@@ -14,7 +14,7 @@
 
 namespace shardwise {
 
-/// What a calibrated interval is of.
+/// Quantity of a calibrated interval.
 enum class IntervalOf : std::uint8_t {
   step,
   step_ratio,  // of two layouts of one job, whose steps are predicted alike
@@ -40,7 +40,7 @@ struct SourceCoverage {
   double half_width = 0;  // half of log(high / low), mean over the rows
 };
 
-/// The same over the sources of a quantity.
+/// Coverage over the sources of a quantity.
 struct IntervalCoverage {
   IntervalOf quantity = IntervalOf::step;
   std::int64_t sources = 0;
@@ -71,7 +71,7 @@ ErrorInterval interval_in(const IntervalTable& table, IntervalOf quantity, std::
 /// memory that the engine places itself, which is exact.
 ReportIntervals report_intervals(const EngineProfile& engine, const ClusterSpec& cluster);
 
-/// Of the ratio of two steps of one job, by the built-in table; not known on CPUs.
+/// Interval of the ratio of two steps of one job, by the built-in table; not known on CPUs.
 ErrorInterval step_ratio_interval(std::string_view engine, const ClusterSpec& cluster);
 
 /// The table that is built in.

@@ -21,7 +21,7 @@ struct StepMemory {
   Verdict verdict;           // without a fix
 };
 
-/// What the memory of a layout is summed from.
+/// Costs from which the memory of a layout is summed.
 struct MemoryCosts {
   std::vector<StageLayers> stages;
   std::vector<LayerMemory> memories;  // by kind
@@ -33,7 +33,7 @@ struct MemoryCosts {
 MemoryCosts memory_costs(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                          const EngineProfile& engine, const Layout& layout);
 
-/// What estimate() says of memory, without any times. \pre costs are those of the layout
+/// Memory as estimate() has it, without any times. \pre costs are those of the layout
 StepMemory step_memory(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                        const Layout& layout, const MemoryCosts& costs);
 

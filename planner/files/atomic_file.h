@@ -11,7 +11,7 @@
 
 namespace shardwise {
 
-/// What files ask of the system. Tests have one of them fail.
+/// System calls of files. Tests have one of them fail.
 struct FileCalls {
   ssize_t (*write)(int file, const void* bytes, std::size_t count);
   int (*fsync)(int file);
@@ -52,7 +52,7 @@ class AtomicFile {
   /// Takes away what was not published. Calls nothing that a signal's handler must not.
   void discard() const noexcept;
 
-  /// What it is called until it is published.
+  /// Name until it is published.
   const std::string& temporary() const { return temporary_; }
 
  private:

@@ -31,7 +31,7 @@ class AtomicFileSet {
   void discard() const noexcept;
 
  private:
-  /// What a pipe, a device or standard output gets.
+  /// Output to a pipe, a device or standard output.
   struct Streamed {
     std::string path;
     std::string text;

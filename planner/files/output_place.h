@@ -25,7 +25,7 @@ struct OutputPlace {
   /// protected_regular and protected_fifos, which may be off.
   std::string planted_by;
 
-  /// What is wrong with writing it; empty: nothing.
+  /// Reason not to write it; empty where there is none.
   std::string refusal() const;
 };
 

@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-/// What a process may use of its machine's memory, and what says so.
+/// Memory of its machine that a process may use, and what says so.
 struct MemoryRoom {
   Bytes bytes;
   std::string by;  // "the machine has", "ulimit -v allows", "the control group allows"
@@ -28,7 +28,7 @@ MemoryRoom process_memory(const std::filesystem::path& root = "/");
 /// most that it takes.
 inline constexpr const char* kMemoryLimitFlag = "--memory-limit";
 inline constexpr Bytes kMostMemoryLimit = 1024_GiB * 1024;
-/// What it is where nobody says: a quarter of process_memory().
+/// Limit where nobody states one: a quarter of process_memory().
 Bytes usual_memory_limit();
 
 /// As long as it lives, the system gives this process `limit` bytes beside what it has, and no
@@ -50,7 +50,7 @@ class BoundedMemory {
 /// The limit of the BoundedMemory that lives; nothing where none does.
 std::optional<Bytes> memory_bound();
 
-/// What a process says that got no more memory: which limit it met. That is the BoundedMemory that
+/// Message of a process that got no more memory: which limit it met. That is the BoundedMemory that
 /// lives, or that an exception has ended.
 std::string out_of_memory();
 

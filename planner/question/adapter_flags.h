@@ -9,8 +9,8 @@
 
 namespace shardwise {
 
-/// What is asked of a model's adapters, in words for the help. They are no fields of a JobSpec: the
-/// model has them (planner/cost/layer/adapters.h).
+/// Flag of a model's adapters, in words for the help. They are no fields of a JobSpec: the model
+/// has them (planner/cost/layer/adapters.h).
 struct AdapterFlag {
   const char* field;
   const char* value;

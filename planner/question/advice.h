@@ -13,7 +13,7 @@
 
 namespace shardwise {
 
-/// What makes a layout fit that does not.
+/// Changes that make a layout fit that does not.
 struct Advice {
   std::string text;  // "--tp=8: 61.2 GiB, 1.32 s a step"; empty where nothing makes it fit
   Layout layout;     // after the change

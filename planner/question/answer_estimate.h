@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-/// What `estimate` is asked, as a user gave it.
+/// Question of `estimate`, as a user gave it.
 struct AskedEstimate {
   AskedJob job;
   AskedLayout layout;
@@ -25,7 +25,7 @@ struct EstimateAnswer {
   Subject subject;
   Layout layout;
   StepReport report;  // with the cheapest fix where it does not fit, and all assumptions
-  /// What a first screen says: what was filled in, busy links, flags without an effect.
+  /// Assumptions of a first screen: what was filled in, busy links, flags without an effect.
   std::vector<Assumption> said;
 };
 

@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What `fits` is asked: a job on GPUs of one kind, whose cluster nobody names.
+/// Question of `fits`: a job on GPUs of one kind, whose cluster nobody names.
 struct AskedFits {
   AskedJob job;  // without a cluster
   AskedLayout layout;

@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-/// What `size` is asked, as a user gave it.
+/// Question of `size`, as a user gave it.
 struct AskedSize {
   AskedJob job;                       // without a cluster
   std::vector<std::string> clusters;  // of the catalogue, or files; none: all of the catalogue

@@ -16,7 +16,7 @@ Result<AskedEstimate> asked_of(const Plan& plan);
 /// "shardwise estimate --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --tp 4 …", as a shell
 /// takes it.
 std::string command_of(const AskedEstimate& asked);
-/// The same with `simulate`, which takes the best layout where no flag says one.
+/// Command with `simulate`, which takes the best layout where no flag says one.
 std::string simulate_command_of(AskedEstimate asked);
 
 }  // namespace shardwise

@@ -13,7 +13,7 @@ struct Correction {
   StepReport measured;
   Seconds predicted;  // for the run's own configuration
 
-  /// What the run took beyond its prediction, as a share of it.
+  /// Time of the run beyond its prediction, as a share of it.
   double share() const { return measured.step_time / predicted - 1; }
 };
 

@@ -15,7 +15,7 @@ namespace shardwise {
 std::vector<std::string> idle_flags(const AskedJob& job, const AskedLayout& layout,
                                     const StepReport& answer);
 
-/// The same as an assumption that screens print: "no effect here: --recompute selective".
+/// Idle flags as an assumption that screens print: "no effect here: --recompute selective".
 /// \returns none where every flag has an effect
 std::vector<Assumption> idle_flags_assumption(const AskedJob& job, const AskedLayout& layout,
                                               const StepReport& answer);

@@ -7,8 +7,8 @@
 
 namespace shardwise {
 
-/// What a layout has that most do not, besides degrees and ZeRO stage: "full recompute, ulysses,
-/// optimizer on host".
+/// Settings of a layout that most do not have, besides degrees and ZeRO stage: "full recompute,
+/// ulysses, optimizer on host".
 std::string other_settings(const Layout& layout);
 
 /// The fields in which two layouts differ, with their values in `to`.

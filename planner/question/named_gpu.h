@@ -15,7 +15,7 @@ namespace shardwise {
 /// file are taken as they are. \returns the GPU, or a problem of `--gpu` with the nearest names
 Result<GpuSpec> gpu_called(const std::string& name, std::vector<Assumption>& said);
 
-/// What people train in on this GPU: bf16 where it has it, else fp16, else fp32.
+/// Precision in which people train on this GPU: bf16 where it has it, else fp16, else fp32.
 DType usual_precision(const GpuSpec& gpu);
 
 }  // namespace shardwise

@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// What one field, or several that are legal together only, changes of plan A when it is as in B.
+/// Effect of one field, or several that are legal together only, on plan A when it is as in B.
 struct PricedDifference {
   struct Field {
     std::string key;  // "tp", "precision", "engine"
@@ -27,7 +27,7 @@ struct PlanDifferences {
   Seconds second_step;
   Bytes first_memory;
   Bytes second_memory;
-  /// What the legal rows leave of the difference of both plans: fields act on one another.
+  /// Rest of the difference of both plans beside the legal rows: fields act on one another.
   Seconds time_left;
   Bytes memory_left;
 };

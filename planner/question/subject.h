@@ -14,7 +14,7 @@
 
 namespace shardwise {
 
-/// What is trained, on what, by which software, as a user gave it: texts of flags or of a form.
+/// Model, cluster and software as a user gave them: texts of flags or of a form.
 struct AskedJob {
   std::string model;    // of the catalogue, or a file
   std::string cluster;  // the same

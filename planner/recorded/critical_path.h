@@ -20,7 +20,7 @@ struct StepPlace {
 /// The operations of the critical path, in time.
 std::vector<StepPlace> critical_chain(std::span<const RecordedStep> ranks);
 
-/// What an operation waited for: those before it on its rank (its stream's last, those of its
+/// Operations that one waited for: those before it on its rank (its stream's last, those of its
 /// waits, the one that the host waited for) and, where it was not itself the last at its
 /// rendezvous, the participant that was. The one that ended last, or was ready last, comes first.
 std::vector<StepPlace> waited_for(std::span<const RecordedStep> ranks, const StepPlace& at);

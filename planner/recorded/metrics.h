@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-/// What the first line of a file of metrics begins with: docs/formats.md, "Metrics".
+/// Begin of the first line of a file of metrics: docs/formats.md, "Metrics".
 inline constexpr std::string_view kMetricsBegin = "{\"schema\":\"shardwise.metrics/1\"";
 
 /// One step of a run. What the file says is no number (a loss that overflowed) is NaN.

@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What the operations of a recorded step followed on their rank.
+/// Operations that those of a recorded step followed on their rank.
 class Predecessors {
  public:
   /// \param step  outlives this
@@ -22,7 +22,7 @@ class Predecessors {
   std::uint32_t last() const;
 
  private:
-  /// Of two operations the one that ended later; kNoOperation ends before all.
+  /// Later of two operations, by their ends; kNoOperation ends before all.
   std::uint32_t later(std::uint32_t a, std::uint32_t b) const;
 
   const RecordedStep& step_;

@@ -25,7 +25,7 @@ inline double ran(const RecordedSpan& span) {
 inline constexpr std::uint32_t kNoOperation = UINT32_MAX;
 inline constexpr std::uint32_t kNoRendezvous = UINT32_MAX;
 
-/// What one rank did in one step: the simulator fills it from its virtual clock, the executor from
+/// Record of one rank in one step: the simulator fills it from its virtual clock, the executor from
 /// a real one.
 struct RecordedStep {
   const StageProgram* program = nullptr;  // outlives the record

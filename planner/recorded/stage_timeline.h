@@ -29,7 +29,7 @@ std::size_t busiest_of(std::span<const StageTimeline> stages);
 /// The share of communication and copies that ran beside the compute stream; 0 where there is none.
 double overlap_of(std::span<const StageTimeline> stages);
 
-/// What a stage's streams communicated, by mesh axis; none of streams that communicate nothing.
+/// Times of a stage's communication, by mesh axis; none of streams that communicate nothing.
 std::vector<AxisTime> times_by_axis(const StageTimeline& stage);
 
 }  // namespace shardwise

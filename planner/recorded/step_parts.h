@@ -7,8 +7,8 @@
 
 namespace shardwise {
 
-/// What is known of a step besides when its operations ran. As it is, what a recorder knows: the
-/// clock alone. The simulator knows prices, hosts and the other stages too.
+/// Facts of a step besides when its operations ran. As it is, the facts of a recorder: the clock
+/// alone. The simulator knows prices, hosts and the other stages too.
 class StepFacts {
  public:
   virtual ~StepFacts() = default;
@@ -22,8 +22,8 @@ class StepFacts {
   /// Why an operation did not begin although all that it waited for had ended, until `to`: it was
   /// not issued, or its thread not awake.
   virtual Seconds TimeParts::*late_part(std::uint32_t op, double to) const;
-  /// Of the time between the rank's last operation and the end of the step: its batch is read and
-  /// its loss exchanged.
+  /// Part of the time between the rank's last operation and the end of the step: its batch is read
+  /// and its loss exchanged.
   virtual Seconds TimeParts::*after_last() const;
 };
 
@@ -34,7 +34,7 @@ class StepFacts {
 /// it computed itself before it could communicate.
 TimeParts step_parts(const RecordedStep& step, StepFacts& facts);
 
-/// What the compute stream waits for when it waits for an operation of this stream.
+/// Part of the step in which the compute stream waits for an operation of this stream.
 Seconds TimeParts::*part_of(Stream stream);
 
 }  // namespace shardwise

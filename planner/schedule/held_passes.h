@@ -33,7 +33,7 @@ class SavedChunks {
  public:
   explicit SavedChunks(std::span<const std::int64_t> saved);
 
-  /// Of the chunks before `chunk`, and of those from `begin` to before `end`.
+  /// Sum of the chunks before `chunk`, and of those from `begin` to before `end`.
   std::int64_t before(std::int64_t chunk) const { return sums_[static_cast<std::size_t>(chunk)]; }
   std::int64_t of(std::int64_t begin, std::int64_t end) const {
     return before(end) - before(begin);
@@ -62,7 +62,7 @@ class SavedChunks {
 HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
                        std::int32_t chunk, bool backward, const SavedChunks& saved);
 
-/// The same while a backward pass runs of any micro-batch of the chunk but its first, whose
+/// Passes held while a backward pass runs of any micro-batch of the chunk but its first, whose
 /// gradients join those of others.
 HeldPasses held_when_joining(const Layout& layout, std::int32_t stage,
                              std::int64_t num_microbatches, std::int32_t chunk,

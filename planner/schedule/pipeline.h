@@ -54,7 +54,7 @@ struct SlotEnds {
   std::vector<TwoEnds> both;             // of both, where they are swept in one walk
 };
 
-/// What a pass waits for, in seconds from the step's begin.
+/// Times that a pass waits for, in seconds from the step's begin.
 struct PassTurn {
   double ready = 0;  // its input is there
   double room = 0;   // so is the buffer that its last layer fills

@@ -17,7 +17,7 @@ struct StageRun {
   friend bool operator==(const StageRun&, const StageRun&) = default;
 };
 
-/// What a pipeline stage holds, in forward order: chunk by chunk, kind by kind.
+/// Layers of a pipeline stage, in forward order: chunk by chunk, kind by kind.
 struct StageLayers {
   std::vector<StageRun> runs;
   std::int32_t blocks = 0;        // transformer blocks, encoder and MTP included

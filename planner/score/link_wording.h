@@ -5,7 +5,7 @@
 
 namespace shardwise {
 
-/// What a source says about the links between nodes.
+/// Links between nodes as a source states them.
 struct StatedLink {
   double gigabits_per_s = 0;  // of one link, one way
   int links_per_node = 0;     // 0: one for each GPU

@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What had to be assumed to say a row in the planner's own terms, and what keeps it from being
+/// Assumptions that state a row in the planner's own terms, and reasons that keep it from being
 /// scored. The first reason given stays.
 struct Notes {
   std::vector<std::string> assumed;

@@ -20,7 +20,7 @@
 
 namespace shardwise {
 
-/// What the planner says about a row.
+/// Prediction of a row.
 struct RowPrediction {
   Notes notes;
   // The row in the planner's own terms; empty after a refusal.

@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What `score` printed at a commit, over the public measurements of the day.
+/// Figures that `score` printed at a commit, over the public measurements of the day.
 struct ReleaseScore {
   std::string date;
   std::string commit;

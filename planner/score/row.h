@@ -119,7 +119,7 @@ struct Row {
   RowMeasured measured;
   std::string quality;  // "A" … "C", "X"
 
-  /// What the source is called: the id up to its first '/'.
+  /// Name of the source: the id up to its first '/'.
   std::string_view source() const;
   /// The value of a flag, or nullptr when it is absent or null.
   const JsonValue* flag(std::string_view key) const;

@@ -25,7 +25,7 @@ struct RowJob {
   bool recompute_stated = true;      // false: the first of none, selective and full that fits
 };
 
-/// What was trained, and the choices of `layout` that depend on it: recompute, offload, overlap,
+/// Job of a row, and the choices of `layout` that depend on it: recompute, offload, overlap,
 /// gradient precision. Refuses what the planner has no words for.
 std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layout& layout,
                              Notes& notes);

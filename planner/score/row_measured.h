@@ -25,10 +25,10 @@ struct MeasuredMemory {
   MemoryRank rank = MemoryRank::fullest;
 };
 
-/// What the wording of `memory_kind` means.
+/// Meaning of the wording of `memory_kind`.
 MeasuredMemory measured_memory(const Row& row, Notes& notes);
 
-/// The same bytes of a prediction, in GiB.
+/// Bytes of a prediction that were measured, in GiB.
 double predicted_memory_gib(const StepReport& report, const MeasuredMemory& measured);
 
 /// Allocated bytes between steps, in GiB: states that persist, of the stage `rank` means.

@@ -17,8 +17,8 @@ double metrics_bytes(const Row& row, double logits);
 /// The loss that a row's program computes: as stated, else that of its training system.
 LossKernel row_loss(const Row& row, const RowEngine& engine);
 
-/// What PyTorch's programs choose besides: norms, repeated keys and values, the kernels of AdamW
-/// and of attention, the kind of activation checkpointing.
+/// Reads further choices of PyTorch's programs: norms, repeated keys and values, the kernels of
+/// AdamW and of attention, the kind of activation checkpointing.
 void read_pytorch(const Row& row, const RowEngine& engine, JobSpec& job);
 
 /// Says adapters that share FSDP units with the frozen weights beside them as what their memory is:

@@ -11,7 +11,7 @@
 
 namespace shardwise {
 
-/// What the wording of `recompute` means.
+/// Meaning of the wording of `recompute`.
 struct RowRecompute {
   Recompute kind = Recompute::none;
   std::vector<std::string> operations;  // JobSpec::recompute_operations

@@ -44,7 +44,7 @@ struct Exploration {
     return {needed[row], point[row], upper[row], host_lacks[row]};
   }
   bool timed(std::size_t row) const { return !std::isnan(step_time[row].value()); }
-  /// Of a step: exact, or what it takes at least.
+  /// Time of a step: exact, or what it takes at least.
   Seconds known_time(std::size_t row) const {
     return timed(row) ? step_time[row] : least_time[row];
   }

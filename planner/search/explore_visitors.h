@@ -38,7 +38,7 @@ class TaskRows {
     while (next_ < indices_.size() && indices_[next_] < first_index_ + first) ++next_;
     return next_ < indices_.size() && indices_[next_] < first_index_ + end;
   }
-  /// Of the layout `index`. \pre any(index, index + 1)
+  /// Row of the layout `index`. \pre any(index, index + 1)
   std::size_t row(std::int64_t index) {
     SHARDWISE_CHECK(any(index, index + 1), "a layout has no row");
     return first_row_ + next_;

@@ -17,7 +17,7 @@
 
 namespace shardwise {
 
-/// What a smaller space has already found: an answer never becomes worse than that.
+/// Bound by a smaller space's answer: an answer never becomes worse than that.
 struct Bound {
   explicit Bound(const SearchRequest& request)
       : best(request.objective, request.top), has_front(request.front) {}
@@ -36,7 +36,7 @@ struct Bound {
   bool has_front;
 };
 
-/// What all threads have found so far. It spares each of them work and changes no answer.
+/// Candidates of all threads so far. They spare each of them work and change no answer.
 class Found {
  public:
   explicit Found(Bound known) : all_(std::move(known)) {}
@@ -48,7 +48,7 @@ class Found {
   Bound all_;
 };
 
-/// What one thread has found.
+/// Candidates of one thread.
 class Finder final : public LayoutVisitor {
  public:
   /// \param bound  the answer of a smaller space, or none: layouts beyond it are too slow
@@ -62,11 +62,11 @@ class Finder final : public LayoutVisitor {
   bool wants_any() { return wants(0, std::numeric_limits<std::int64_t>::max()); }
   /// Exchanges what was found with the other threads, the more seldom the more it is.
   void meet(Found& others);
-  /// What all threads had found when this one met the others, best first.
+  /// Candidates of all threads when this one met the others, best first.
   std::span<const Candidate> best_of_all() const;
   /// From this time on, no layout is among the best, whatever memory it takes.
   Seconds time_limit() const;
-  /// Of layouts without a fitting one: the least memory so far.
+  /// Least memory so far of layouts without a fitting one.
   const std::optional<Candidate>& smallest() const { return smallest_; }
 
   bool wants(std::int64_t first, std::int64_t end) override;
@@ -86,7 +86,7 @@ class Finder final : public LayoutVisitor {
 
   /// Whether any layout is known that fits: then nobody asks for those that do not.
   bool fits() const { return fitting_.fits() || (others_ && others_->fits()); }
-  /// What was found, as the answer of a search.
+  /// Fills the answer of a search.
   void answer(SearchResult& result) const;
 
   std::vector<SearchCounts> counts;  // by engine

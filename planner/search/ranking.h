@@ -34,8 +34,8 @@ class BestLayouts {
   void offer(const Candidate& candidate);
   /// A candidate with this memory and a time of this or more would not be kept.
   Seconds time_limit(Bytes memory) const;
-  /// The same of a candidate of these degrees, which no worse one of the same degrees outlives:
-  /// also a long list that is not full leaves most layouts out.
+  /// Limit of a candidate of these degrees, which no worse one of the same degrees outlives: also a
+  /// long list that is not full leaves most layouts out.
   Seconds time_limit(Bytes memory, std::int32_t engine, const Layout& layout) const;
   /// Best first.
   std::span<const Candidate> entries() const { return entries_; }

@@ -21,7 +21,7 @@ inline LayoutDegrees degrees_of(const Layout& layout) {
           layout.etp, layout.dp_shard, layout.dp_replicate};
 }
 
-/// What a row of layouts ranks by.
+/// Cost by which a row of layouts ranks.
 struct RowCost {
   Fit fit = Fit::fits;
   Bytes memory;

@@ -28,7 +28,7 @@ struct SearchProgress {
   std::span<const Candidate> best;
 };
 
-/// What became of every layout of one engine.
+/// Counts of the layouts of one engine, by what became of them.
 struct SearchCounts {
   SpaceCounts space;
   std::int64_t does_not_fit = 0;  // what must fit does not

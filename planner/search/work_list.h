@@ -18,11 +18,11 @@ struct SearchTask {
   std::int64_t number = 0;  // in the enumeration
   std::int32_t cp = 1;
 
-  /// Of its first layout: layouts of all tasks in the order of the enumeration.
+  /// Index of its first layout: layouts of all tasks in the order of the enumeration.
   std::int64_t first_index() const { return number << kIndexBits; }
-  /// Of the first layout of the task after it.
+  /// Index of the first layout of the task after it.
   std::int64_t end_index() const { return (number + 1) << kIndexBits; }
-  /// Of the task that has the layout `index`.
+  /// Number of the task that has the layout `index`.
   static std::size_t number_of(std::int64_t index) {
     return static_cast<std::size_t>(index >> kIndexBits);
   }

@@ -9,7 +9,7 @@
 
 namespace shardwise::sim {
 
-/// Of what has not started, or not ended.
+/// Time of an operation that has not started, or not ended.
 inline constexpr double kUnknownTime = -1;
 
 /// When each operation ran, by number (Actor::base + index). Seconds from the step's begin.

@@ -8,7 +8,7 @@
 
 namespace shardwise::sim {
 
-/// What goes over each link of the first rank of each stage in the simulated step: its own link of
+/// Traffic of each link of the first rank of each stage in the simulated step: its own link of
 /// each tier that it sends over, or the NIC that it shares with neighbours of any stage, and the
 /// up-links of oversubscribed switches. Bytes are those of the collectives, as traffic_of has them,
 /// those inside a layer's pass among them.

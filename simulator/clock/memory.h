@@ -40,7 +40,7 @@ MemoryCourse memory_over_time(const StageProgram& stage, std::span<const double>
 /// Bytes by category. Those outside the framework's allocator are 0: the clock does not have them.
 using CategoryBytes = std::array<std::int64_t, kMemoryCategories>;
 
-/// The same course by category in `columns` equal parts of `length` seconds: in each, what was
+/// Course of memory by category in `columns` equal parts of `length` seconds: in each, what was
 /// allocated at the moment of it when most was. A buffer counts as the bytes of its block, so that
 /// a column sums to the clock's bytes, and the fullest to peak_allocated.
 /// \pre columns > 0, length > 0; nothing ends later

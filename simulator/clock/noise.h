@@ -10,7 +10,7 @@
 
 namespace shardwise::sim {
 
-/// What goes wrong in a real cluster. Everything is drawn from `seed` and the trial's number.
+/// Faults of a real cluster. Everything is drawn from `seed` and the trial's number.
 struct NoiseRules {
   std::int64_t trials = 0;
   std::int64_t seed = 1;

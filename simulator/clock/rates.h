@@ -52,7 +52,7 @@ class Rates {
   void settle(double now);
 
  private:
-  /// What a lane runs.
+  /// Run of a lane.
   struct Run {
     const CostPrice* price = nullptr;
     double remaining = 0;  // seconds alone, at `since`

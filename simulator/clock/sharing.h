@@ -24,7 +24,7 @@ constexpr bool computes(Stream stream) {
 /// ranks are added: the representative of four ranks adds what the four would.
 inline constexpr double kWholeLink = 0x1p32;
 
-/// What is asked of a link, both ways.
+/// Demand on a link, both ways.
 struct Demand {
   std::int64_t out = 0;
   std::int64_t in = 0;
@@ -41,7 +41,7 @@ struct Demand {
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 
-/// What the operations that run on a rank ask of its own links, multiprocessors and memory.
+/// Demand of a rank's running operations on its own links, multiprocessors and memory.
 struct Load {
   std::array<Demand, kMaxTiers> links{};
   OverlapTax tax;

@@ -58,8 +58,8 @@ struct Simulation {
 /// \pre check_layout has no diagnostics for the plan's layout; hanging_at is empty
 Simulation simulate(const Plan& plan, const SimulationOptions& options = {});
 
-/// The same, or nothing soon after `stop` is requested: it is looked at between the parts of the
-/// work, and as the engines do while they run.
+/// Simulates as above, or ends with nothing soon after `stop` is requested: it is looked at between
+/// the parts of the work, and as the engines do while they run.
 std::optional<Simulation> simulate(const Plan& plan, const SimulationOptions& options,
                                    const std::stop_token& stop);
 
@@ -70,7 +70,7 @@ std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& o
 /// Length of the same step and nothing else, faster: without memory and report.
 Seconds simulated_length(const Plan& plan, const SimulationOptions& options = {});
 
-/// The same, or nothing soon after `stop` is requested.
+/// Length as above, or nothing soon after `stop` is requested.
 std::optional<Seconds> simulated_length(const Plan& plan, const SimulationOptions& options,
                                         const std::stop_token& stop);
 

@@ -57,13 +57,13 @@ struct StepParts {
   WithinLayers ep;
 };
 
-/// What a PriceScale has made of the transfers inside passes.
+/// Transfers inside passes as a PriceScale has changed them.
 struct ScaledTransfers {
   const LayerTransfers& planned;
   std::span<const PriceScale> scales;  // of the run's prices
 };
 
-/// What the compute stream of a stage ran, and what it waited for while it ran nothing. Kernels of
+/// Work of a stage's compute stream, and its waits while it ran nothing. Kernels of
 /// whole layers are cut into compute and communication as `layers` (of every kind) says and
 /// `scaled`, null where nothing is scaled.
 StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers,

@@ -17,10 +17,10 @@ StageRunTimes run_times(const Simulation& simulation, const Actor& actor);
 /// The steps of all simulated ranks, in the order of actors. \pre the simulation outlives them
 std::vector<RecordedStep> recorded_ranks(const Simulation& simulation);
 
-/// Of a simulated report; an empty one of others.
+/// Timeline of a simulated report; an empty one of others.
 const StepTimeline& timeline_of(const StepReport& report);
 
-/// What a GPU of a stage holds outside the framework's allocator, at the peak of its ledger:
+/// Bytes of a stage's GPU outside the framework's allocator, at the peak of its ledger:
 /// runtime context and communicators. Added to what the allocator reserves it is what nvidia-smi
 /// shows.
 Bytes outside_allocator(const StepReport& report, std::size_t stage);

@@ -30,15 +30,15 @@ struct Comparison {
   std::vector<ComparedTime> parts;       // of the step on the slowest stage
   std::vector<ComparedTime> operations;  // joined on their names; empty without timelines
   std::vector<ComparedTime> axes;        // exposed communication
-  /// Of the fullest stage, as nvidia-smi shows it; of a measured report and another, what ranks
-  /// hold themselves, without context and communicators, which a run does not measure.
+  /// Peak of the fullest stage, as nvidia-smi shows it; of a measured report and another, that of
+  /// the ranks themselves, without context and communicators, which a run does not measure.
   Bytes first_peak;
   Bytes second_peak;
   bool own_memory = false;  // the latter
 
   /// (second - first) / first of the step time.
   double relative() const { return second_step / first_step - 1; }
-  /// The same of the peak memory; 0 where neither has any.
+  /// Relative difference of the peak memory; 0 where neither has any.
   double relative_peak() const {
     const auto first = static_cast<double>(first_peak.value());
     const auto second = static_cast<double>(second_peak.value());

@@ -28,7 +28,7 @@ struct ImportedRun {
 Result<ImportedRun> import_run(const TracedRun& run, const std::string& file, const Plan& plan,
                                SimulationOptions options, const std::string& granularity);
 
-/// What makes the comparison less than whole, a sentence each: another plan, names that the
+/// Reasons why the comparison is less than whole, a sentence each: another plan, names that the
 /// simulation lacks, events that were left out.
 std::vector<std::string> import_notes(const TracedRun& run, const TraceComparison& comparison);
 

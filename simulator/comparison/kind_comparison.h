@@ -17,7 +17,7 @@ struct ComparedKind {
   StepPhase phase = StepPhase::unknown;
   std::optional<KindTime> measured;
   std::optional<KindTime> predicted;
-  /// What it makes of the difference of the steps, predicted less measured: time while nothing
+  /// Its part of the steps' difference, predicted less measured: time while nothing
   /// else computes.
   Seconds difference() const {
     return (predicted ? predicted->exposed : Seconds(0)) -

@@ -16,7 +16,7 @@ struct KindAndPhase {
   WorkKind kind = WorkKind::memory_bound;
   StepPhase phase = StepPhase::unknown;
 };
-/// Of every operation of a program, by its name without the micro-batch ("fwd.layer12").
+/// Kind of each operation of a program, by its name without the micro-batch ("fwd.layer12").
 std::unordered_map<std::string, KindAndPhase> kinds_by_name(const StepProgram& program);
 
 /// A simulated stage's step as a profiler on its representative would see it: from its first
@@ -28,7 +28,7 @@ StepProfile profiled_prediction(const Simulation& simulation, std::size_t stage)
 /// stage, to its end; what an operation waits for other participants is idle time.
 StepProfile predicted_profile(const Simulation& simulation, std::size_t stage);
 
-/// The same of a step of a trace of ours.
+/// Profile of a step of a trace of ours.
 struct TracedProfile {
   StepProfile profile;
   std::size_t unknown = 0;  // operations left out: none in the simulation has their name

@@ -8,7 +8,7 @@
 
 namespace shardwise::sim {
 
-/// What is gone of a cluster's network.
+/// Failed parts of a cluster's network.
 struct NetworkFailures {
   std::int64_t links = 0;     // NICs, and up-links of oversubscribed switches
   std::int64_t switches = 0;  // leaf switches: a NIC of each node of a unit, with their up-links

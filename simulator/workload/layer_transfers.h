@@ -16,7 +16,7 @@ struct InsideTransfer {
   TierTraffic traffic;                    // of one rank
 };
 
-/// What a pass of a whole layer moves between ranks, and how long it takes besides.
+/// Transfers between ranks in a pass of a whole layer, and how long it takes besides.
 struct InsideTransfers {
   std::vector<InsideTransfer> axes;
   double rest = 0;  // seconds alone of kernels that run beside none of the transfers

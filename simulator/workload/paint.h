@@ -8,7 +8,7 @@
 
 namespace shardwise::sim {
 
-/// What a colour of the timeline says.
+/// Meaning of a colour of the timeline.
 enum class Paint : std::uint8_t {
   forward,
   backward,
@@ -27,7 +27,7 @@ inline constexpr std::array<std::string_view, 10> kPaintWords = {
     "forward", "backward", "weight",  "recompute", "optimizer",
     "gather",  "reduce",   "message", "layer",     "copy"};
 
-/// What an operation is drawn as.
+/// Paint of an operation.
 Paint paint_of(const ProgramOp& op);
 
 }  // namespace shardwise::sim

@@ -10,15 +10,15 @@
 
 namespace shardwise::sim {
 
-/// What a rank sends in a step for one purpose, in its group of one kind.
+/// Bytes that a rank sends in a step for one purpose, in its group of one kind.
 struct SentPart {
   Stream stream = Stream::all_gather;  // that it has, or would have at granularity `kernel`
   GroupKind group = GroupKind::world;
   std::array<Bytes, kMaxTiers> bytes{};  // over each tier
 };
 
-/// What one rank of a stage sends in a step. Bytes are those of the collectives, as traffic_of has
-/// them, those inside a layer's pass among them.
+/// Bytes that one rank of a stage sends in a step. They are those of the collectives, as traffic_of
+/// has them, those inside a layer's pass among them.
 struct StageSent {
   TierTraffic traffic;
   std::vector<SentPart> parts;  // by stream, then group; no part is empty

@@ -21,7 +21,7 @@ namespace shardwise::sim {
 /// In place of the number of a lane or a meeting: none.
 inline constexpr std::int32_t kNobody = -1;
 
-/// What an engine needs to know of one OpCost.
+/// Price of one OpCost, as an engine needs it.
 struct CostPrice {
   double seconds = 0;      // alone on the rank
   double launches = 0;     // kernels the host issues for it
@@ -31,15 +31,15 @@ struct CostPrice {
   double moved_share = 0;  // and communication inside the operation, which no one slows down
   /// Share of one link of each tier, at its full rate, that one rank asks for while it runs alone.
   std::array<double, kMaxTiers> link_share{};
-  /// Of a transfer, share of the GPU's memory bandwidth that it takes while it runs alone; of
-  /// compute, share of its time that goes to kernels which memory bandwidth holds up.
+  /// Share of the GPU's memory bandwidth that a transfer takes while it runs alone; of compute,
+  /// share of its time that goes to kernels which memory bandwidth holds up.
   double memory_share = 0;
   /// On a CPU that ranks share: threads that it runs on, and of how many in all it would lose
   /// nothing. 0 = an accelerator.
   double threads = 0;
   double room = 0;
-  /// Of a layer's pass, the transfers inside it, one after the other: entries of the same list of
-  /// prices. They begin with the pass and ask for links while they run; a pass ends once `rest`
+  /// Transfers inside a layer's pass, one after the other: entries of the same list of prices. They
+  /// begin with the pass and ask for links while they run; a pass ends once `rest`
   /// seconds have run after the last of them, when a crowded link made that late.
   IndexRange inside{};
   double rest = 0;

@@ -11,7 +11,7 @@
 
 namespace shardwise::exec {
 
-/// What CUDA says of a GPU, which the calling thread uses from then on. \throws CudaError
+/// Facts of a GPU by CUDA; the calling thread uses it from then on. \throws CudaError
 DeviceFacts gpu_facts(int number, const CudaCalls& calls);
 
 /// One GPU for one rank, by CUDA's runtime. Of the thread that makes it and of those that call

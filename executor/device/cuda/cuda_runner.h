@@ -52,7 +52,7 @@ class CudaRunner : public ProgramRunner {
     std::int64_t issued_ns = 0;  // that the last step took which was issued, not launched
     std::unique_ptr<CudaGraph> graph;
   };
-  /// Of an operation in a recorded run.
+  /// Events of an operation in a recorded run.
   struct Timed {
     explicit Timed(const CudaCalls& calls)
         : begin(calls, true), ready(calls, true), end(calls, true) {}

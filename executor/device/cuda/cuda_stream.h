@@ -13,7 +13,7 @@ class CudaStream : public DeviceStream {
   CudaStream(const CudaCalls& calls, StreamPriority priority);
   ~CudaStream() override;
 
-  /// Of the rank whose stream it is.
+  /// Calls of the rank whose stream it is.
   const CudaCalls& calls() const { return calls_; }
   cudaStream_t handle() const { return handle_; }
   /// Waits for all of it.

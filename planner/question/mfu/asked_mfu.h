@@ -23,7 +23,7 @@ struct PrintedShare {
 /// and outside 0 to 1,000 %
 std::optional<PrintedShare> read_printed_share(std::string_view text);
 
-/// What `mfu` is asked.
+/// Question of `mfu`.
 struct AskedMfu {
   std::string model;
   std::string gpu;

@@ -19,8 +19,8 @@ struct Fix {
   Evaluation cost;
 };
 
-/// Of the single changes after which it fits `usable`, the one with the least
-/// step time a sequence; nothing when none is enough. For a layout that fits, that is no question.
+/// Cheapest of the single changes after which it fits `usable`: the one with the least step time a
+/// sequence; nothing when none is enough. A layout that fits is no question.
 /// \param is_open  what may be proposed; empty: everything legal
 std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& cluster,
                                 const JobSpec& job, const EngineProfile& engine,

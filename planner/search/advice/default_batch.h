@@ -15,11 +15,11 @@ namespace shardwise {
 /// Source: Touvron et al., "Llama 2" (arXiv:2307.09288), section 2.2: 4 M tokens.
 std::int64_t default_batch(const ClusterSpec& cluster, const JobSpec& job);
 
-/// The same for a layout: the next larger batch where data parallelism or the schedule does not
-/// divide it.
+/// Batch of a layout: the next larger one where data parallelism or the schedule does not divide
+/// it.
 std::int64_t default_batch(const ClusterSpec& cluster, const JobSpec& job, const Layout& layout);
 
-/// What is printed where a default was taken: id "global_batch_size".
+/// Assumption that is printed where a default was taken: id "global_batch_size".
 Assumption batch_assumption(const ClusterSpec& cluster, const JobSpec& job);
 
 }  // namespace shardwise

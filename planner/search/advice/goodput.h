@@ -4,7 +4,7 @@
 
 namespace shardwise {
 
-/// What interrupts a long training and what that costs.
+/// Interruptions of a long training and their cost.
 struct FailureModel {
   Seconds mtbf;        // of the whole job: of one GPU over the GPUs; must be > 0
   Seconds checkpoint;  // time a checkpoint holds the training up, > 0
@@ -29,7 +29,7 @@ struct Goodput {
 /// (1974).
 Goodput best_goodput(const FailureModel& failures);
 
-/// The same with a given interval. \pre interval > 0
+/// Goodput with a given interval. \pre interval > 0
 Goodput goodput_at(const FailureModel& failures, Seconds interval);
 
 }  // namespace shardwise

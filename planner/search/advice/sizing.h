@@ -18,7 +18,7 @@
 
 namespace shardwise {
 
-/// What has to be trained, and by when.
+/// Tokens to train, and by when.
 struct SizingGoal {
   std::int64_t tokens = 0;
   Seconds deadline;

@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What to buy as JSON, schema "shardwise.sizing/1": docs/search.md.
+/// Offers to buy as JSON, schema "shardwise.sizing/1": docs/search.md.
 std::string to_json(const Sizing& sizing, const SizingGoal& goal,
                     const ReportedParameters& model = {});
 

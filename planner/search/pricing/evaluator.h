@@ -104,7 +104,7 @@ class Evaluator {
   /// Below the time of every layout of a pipeline under a layer choice, by what its stages compute.
   Seconds floor_of_all(const WorkItem::Stretch& stretch, const PipelineStages& stages,
                        Layers& layers, const Layout& layout);
-  /// The same with the communication inside layers.
+  /// Floor with the communication inside layers.
   Seconds stream_floor_of_all(const WorkItem::Stretch& stretch, const PipelineStages& stages,
                               Layers& layers, const Layout& layout);
   /// Has memories_ at the layers of a pipeline.
@@ -127,10 +127,10 @@ class Evaluator {
   }
   /// Whether a bound shows that a step takes more than `limit`, or it is asked to stop.
   bool is_above(Seconds limit, Seconds least) const;
-  /// The same by all bounds that are found without its schedule.
+  /// Compares as above by all bounds that are found without its schedule.
   bool is_too_slow(Seconds limit, const Leaf& leaf);
-  /// Of a step, or kTooSlow as soon as a bound shows that it is above `limit`, or when it is asked
-  /// to stop. \pre not is_too_slow() by what was the limit before
+  /// Time of a step, or kTooSlow as soon as a bound shows that it is above `limit`, or when it is
+  /// asked to stop. \pre not is_too_slow() by what was the limit before
   Seconds time_within(Seconds limit, const Leaf& leaf);
   static constexpr Seconds kTooSlow = Seconds(std::numeric_limits<double>::infinity());
   /// Sums of the same parts in another order differ in their last bits.
@@ -140,7 +140,7 @@ class Evaluator {
     Seconds length;
     std::size_t added = 0;
   };
-  /// What a pipeline takes under a layer choice, where its groups lie in one way on the links.
+  /// Times of a pipeline under a layer choice, where its groups lie in one way on the links.
   struct Timed {
     Seconds floor;                           // stream_floor()
     bool summed = false;                     // sum_up() has made the next three
@@ -154,9 +154,9 @@ class Evaluator {
   };
   /// Below the time of a step, whatever hides behind compute: found without its schedule.
   Seconds least_time(const Leaf& leaf);
-  /// The same, by all bounds that are found without its schedule.
+  /// Bound by all bounds that are found without its schedule.
   Seconds close_bound(const Leaf& leaf);
-  /// What a leaf adds beside the passes of its pipeline.
+  /// Time of a leaf beside the passes of its pipeline.
   struct Beside {
     const StateTimes* states = nullptr;
     Seconds carried;  // copies of activations to the host and back
@@ -181,9 +181,9 @@ class Evaluator {
   const PipelineRun& run_of(Timed& timed, const Leaf& leaf);
   /// \pre of a pipeline there is a run
   const PipelineStep& step_of(Timed& timed, const LeafContext& context);
-  /// The same. \pre only_offloads()
+  /// Streamed passes of a leaf. \pre only_offloads()
   const StreamedPasses& streamed_of(Timed& timed, const Leaf& leaf, const PipelineStep& step);
-  /// What one combination of elements takes to move and update, over a stretch.
+  /// Time to move and update one combination of elements, over a stretch.
   struct MovedStates {
     StageTimes stages;
     bool sequence_parallel = false;

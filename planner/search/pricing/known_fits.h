@@ -25,7 +25,7 @@ class KnownFits {
   explicit KnownFits(const SearchRequest& request);
   bool is_of(const SearchRequest& request) const;
 
-  /// Of the layouts of a task, in the order of the enumeration. Tasks are one thread's each.
+  /// Fits of a task's layouts, in the order of the enumeration. Tasks are one thread's each.
   std::vector<Fits>& of_task(std::size_t task, std::size_t layouts);
   /// \pre before threads ask for tasks
   void resize(std::size_t tasks) { tasks_.resize(tasks); }

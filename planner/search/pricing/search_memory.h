@@ -48,7 +48,7 @@ class KnownSchedule {
     std::size_t kinds = 0;
     KnownPaths known;
   };
-  /// Of `paths_`; its size where there are none.
+  /// Place in `paths_`; its size where there are none.
   std::size_t place_of(std::span<const StageLayers> stages, std::size_t kinds) const;
 
   std::mutex making_;
@@ -69,7 +69,7 @@ struct ClusterTables {
   CollectiveTables tables;
 };
 
-/// What a search has made that the next one can use, whatever it asks: schedules (of any model and
+/// Results of a search that the next one can use, whatever it asks: schedules (of any model and
 /// engine), their longest paths (of models with the same layers), tables of collectives (of
 /// clusters with the same links, of any size). It spares work and changes no answer. Several
 /// threads and searches may share one.
@@ -84,7 +84,7 @@ class SearchMemory : public std::enable_shared_from_this<SearchMemory> {
   /// Those of searches before, the last one first; no two alike in these.
   std::vector<Layout> last_best() const;
 
-  /// What searches have found of the same layouts, or nothing yet. Nobody else has it until
+  /// Fits that searches found of these layouts, or nothing yet. Nobody else has it until
   /// give_back(). \pre request.counted is false
   std::unique_ptr<KnownFits> borrow_fits(const SearchRequest& request);
   void give_back(std::unique_ptr<KnownFits> fits);

@@ -9,7 +9,7 @@
 
 namespace shardwise {
 
-/// What the passes of a step take at least where parameters or gradients move layer by layer
+/// Least time of the passes of a step where parameters or gradients move layer by layer
 /// (PassStreams), found without a sweep: on each stage compute with what it loses to collectives,
 /// gathers and reductions take their time one after the other.
 /// \param layers  layer_paces() of `stages` \pre reduces_by_unit(context)

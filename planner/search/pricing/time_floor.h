@@ -21,7 +21,7 @@ namespace shardwise {
 Seconds time_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,
                    const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches);
 
-/// The same with the communication inside a layer that nothing hides: below no time of a pipeline
+/// Floor with the communication inside a layer that nothing hides: below no time of a pipeline
 /// whose groups lie where `times` says, and found without a sweep through its schedule.
 /// \param times  by kind, of the place that is priced
 Seconds stream_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,

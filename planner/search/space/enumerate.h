@@ -50,7 +50,7 @@ struct PipelineChoice {
   std::int32_t last_stage_layers = 0;
 };
 
-/// What decides the cost of a layer besides the degrees.
+/// Fields that decide the cost of a layer besides the degrees.
 struct LayerChoice {
   bool sequence_parallel = false;
   bool offload_activations = false;
@@ -61,7 +61,7 @@ struct LayerChoice {
   friend bool operator==(const LayerChoice&, const LayerChoice&) = default;
 };
 
-/// What data parallelism does with the states.
+/// Treatment of the states by data parallelism.
 struct StateChoice {
   std::int8_t zero_stage = 0;
   bool outer_shards_optimizer = false;
@@ -94,7 +94,7 @@ struct WorkItem {
     std::vector<PipelineChoice> pipelines;
     std::vector<PlacedMesh> meshes;
 
-    /// Of one pipeline and layer choice: states and orders of all meshes.
+    /// Leaves of one pipeline and layer choice: states and orders of all meshes.
     std::int64_t leaves() const;
   };
   Layout base;

@@ -21,7 +21,7 @@ namespace shardwise {
 class SearchMemory;
 struct SearchProgress;
 
-/// What the best layout has least (or, of tokens_per_dollar, most) of. On the same GPUs with the
+/// Quantity of which the best layout has least (or, of tokens_per_dollar, most). On the same GPUs
 /// same batch, step_time, cost and tokens_per_dollar rank alike; over several counts of GPUs they
 /// do not.
 enum class Objective : std::uint8_t { step_time, memory, cost, tokens_per_dollar };
@@ -52,7 +52,7 @@ struct SearchRequest {
   /// there is a front, memory ranks, or the space is not the usual one of one engine
   bool counted = true;
   std::function<void(const SearchProgress&)> progress;  // called from one thread, often
-  /// What earlier searches have made and this one adds to; none = nothing. The answer is the same.
+  /// Results of earlier searches, to which this one adds; none = nothing. The answer is the same.
   std::shared_ptr<SearchMemory> memory;
   /// Asked to stop, a search ends within milliseconds, with the best of what it has looked at.
   std::stop_token stop;

@@ -57,7 +57,7 @@ struct SearchSpace {
   /// Ids of the search_rules() that apply.
   std::vector<std::string_view> rules;
 
-  /// Of the numbers of values: no fewer than the layouts there are.
+  /// Product of the numbers of values: no fewer than the layouts there are.
   double product() const;
 };
 
@@ -65,7 +65,7 @@ struct SearchSpace {
 /// cannot help: micro-batches divide the global batch, vpp counts blocks.
 SearchSpace search_space(const LayoutQuestion& question, Breadth breadth);
 
-/// What a search leaves out of products of values though it would run; each applies until one of
+/// Rule by which a search leaves out products of values that would run; each applies until one of
 /// its fields is locked or opened.
 struct SearchRule {
   LayoutRule rule;
