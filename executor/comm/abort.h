@@ -23,10 +23,10 @@ class Aborted : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What an exception says, in words also where it is of the language: "out of memory".
+/// Reason of an exception, in words also where it is of the language: "out of memory".
 std::string reason_of(const std::exception& broken);
 
-/// What ended a run.
+/// Failure that ended a run.
 struct Failure {
   enum class Kind : std::uint8_t {
     broken,     // the world broke
@@ -43,7 +43,7 @@ struct Watched {
   /// When one of its operations last began or ended, nanoseconds of the steady clock; now, when it
   /// runs none.
   std::function<std::int64_t()> since;
-  /// What it does and what ended last, in lines; those that explain one are indented by two.
+  /// Describes its work and what ended last, in lines; those that explain one are indented by two.
   std::function<std::string()> describe;
   /// Puts the same into a status; none where it adds nothing.
   std::function<void(RankStatus&)> tell = {};
@@ -57,14 +57,14 @@ class AbortSignal {
   void raise(const std::string& message) { raise(Failure{Failure::Kind::broken, message}); }
   void raise_hung(const std::string& message) { raise(Failure{Failure::Kind::hung, message}); }
   bool raised() const { return raised_.load(std::memory_order_acquire); }
-  /// What went wrong first. \pre raised()
+  /// First failure. \pre raised()
   Failure failure() const;
   /// Its message, followed by what the watched ranks do where they hang; empty when nothing is
   /// wrong.
   std::string message() const;
-  /// What each watched rank does, by rank; once the run hangs, what each did then.
+  /// Work of each watched rank, by rank; once the run hangs, what each did then.
   std::string describe() const;
-  /// The same of a live job, a rank each.
+  /// Statuses of a live job, a rank each.
   std::vector<RankStatus> statuses() const;
   /// \throws Aborted when raised
   void check() const;

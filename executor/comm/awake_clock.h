@@ -12,7 +12,7 @@ class AwakeTime {
  public:
   using Steady = std::chrono::steady_clock::time_point;
   using Duration = std::chrono::nanoseconds;
-  /// Of a gap between two looks. More than a waiting thread needs to have a busy processor.
+  /// Longest gap between two looks. More than a waiting thread needs to have a busy processor.
   static constexpr std::chrono::milliseconds kMostGap{250};
 
   explicit AwakeTime(Steady begin) : begin_(begin), last_(begin) {}

@@ -22,11 +22,11 @@ class Barrier {
   /// call; the message names the ranks and the calls. \throws Aborted when the run fails
   /// \param call  that this rank is in
   void wait(int member, const char* call);
-  /// The same for a member whose memory nobody reads any more: it does not wait for the others now,
+  /// Leaves as a member whose memory nobody reads any more: it does not wait for the others now,
   /// but before it arrives again.
   void leave(int member, const char* call);
 
-  /// What ranks show one another between two waits, by member.
+  /// Pointers that ranks show one another between two waits, by member.
   std::vector<const void*> shown;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-/// What a group is for when its calls belong to no stream of a program.
+/// Purpose of a group whose calls belong to no stream of a program.
 enum class Control : std::int32_t {
   results,        // of a step: losses, counts, lengths
   hosts,          // on which machine each rank is
@@ -28,7 +28,7 @@ class Channel {
   constexpr Channel(Control control)
       : number_(kFirstControl + static_cast<std::int32_t>(control)) {}
 
-  /// The same on all ranks; less than 2^15, which MPI allows a tag.
+  /// Number that all ranks share; less than 2^15, which MPI allows a tag.
   constexpr std::int32_t number() const { return number_; }
   friend constexpr auto operator<=>(const Channel&, const Channel&) = default;
 

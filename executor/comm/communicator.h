@@ -10,7 +10,7 @@
 
 namespace shardwise::exec {
 
-/// What only some back ends promise. Code that relies on one of these asks for it.
+/// Promises of some back ends only. Code that relies on one of these asks for it.
 struct CommunicatorTraits {
   /// Sums are ((g0 + g1) + g2) + …, element by element, so the same inputs give the same bits
   /// whatever the timing and the back end. Each addition of bf16 numbers is rounded to bf16, as
@@ -24,7 +24,7 @@ struct CommunicatorTraits {
 
   friend bool operator==(const CommunicatorTraits&, const CommunicatorTraits&) = default;
 };
-/// Of back ends whose sums are made by our own code.
+/// Traits of back ends whose sums are made by our own code.
 inline constexpr CommunicatorTraits kAllTraits = {true, true, true};
 
 /// A message between this rank and another of a group. Empty tensors are not sent.

@@ -8,13 +8,13 @@
 
 namespace shardwise::exec {
 
-/// What breaks between ranks: what each of them issued last is worth telling.
+/// Failure between ranks: what each of them issued last is worth telling.
 class BetweenRanks : public IoError {
  public:
   using IoError::IoError;
 };
 
-/// What a rank's run ends with: "rank 3, fwd.layer0.mb0: why", or "rank 3: why" without a place. A
+/// Last line of a rank's run: "rank 3, fwd.layer0.mb0: why", or "rank 3: why" without a place. A
 /// reason that begins with its rank, as those of CUDA do, says it once.
 std::string failure_line(int rank, const std::string& place, const std::exception& broken);
 std::string failure_line(int rank, const std::string& place, std::string why);

@@ -21,7 +21,7 @@ namespace shardwise::exec {
 // The two HMACs begin with different words, so neither can be sent back as the other; both nonces
 // are drawn for the connection, so nothing recorded is of use on another. All lengths are fixed.
 
-/// What a connection is for.
+/// Purpose of a connection.
 enum class Purpose : std::uint8_t { rendezvous = 1, group = 2 };
 
 struct Hello {
@@ -46,7 +46,7 @@ HelloBytes bytes_of(const Hello& hello);
 /// Nothing when this is no Hello of this protocol. \pre bytes.size() == kHelloBytes
 std::optional<Hello> parse_hello(std::span<const std::byte> bytes);
 
-/// What the end that accepts answers to a Hello. \param nonce  drawn for this connection
+/// Answer of the accepting end to a Hello. \param nonce drawn for this connection
 ChallengeBytes challenge_to(std::span<const std::byte> hello, const Digest& key,
                             const Digest& nonce);
 /// Whether a Challenge was made by an end that knows the key, for this Hello.

@@ -22,7 +22,7 @@ namespace shardwise::exec {
 /// with a GPU each.
 class LoopbackWorld final : public World {
  public:
-  /// Of a step with several ranks.
+  /// Reason that a step with several ranks is no graph.
   static constexpr const char* kNoGraph =
       "ranks of one process wait for one another's events, which no capture may hold";
 
@@ -86,8 +86,8 @@ class LoopbackCommunicator final : public Communicator {
     std::array<std::unique_ptr<DeviceEvent>, 3> events;  // by part
     std::vector<Message> messages;                       // that it has issued last
   };
-  /// Of all ranks. It lives as long as one of them does, so that none looks at what a rank that
-  /// failed has left.
+  /// Parts that all ranks share. They live as long as one of them does, so that none looks at what
+  /// a rank that failed has left.
   using Shared = std::vector<Shown>;
 
   static std::shared_ptr<Shared> shared_by(ControlGroup& everyone);

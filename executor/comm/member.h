@@ -23,8 +23,8 @@ inline constexpr std::size_t kMemberBytes = 192 + 64 + 4 * 64 + 16 + 2 * 4;
 static_assert(sizeof(Member) == kMemberBytes, "sent without padding");
 
 std::span<const std::byte> bytes_of(const Member& member);
-/// What another process says of itself: every text is ended, and of characters that print, and the
-/// port is one. \pre bytes.size() == kMemberBytes
+/// Member that another process claims to be: every text is ended, and of characters that print, and
+/// the port is one. \pre bytes.size() == kMemberBytes
 Member parse_member(std::span<const std::byte> bytes);
 
 /// Copies a text into a field of a Member, cut so that it is ended.

@@ -26,7 +26,7 @@ class MpiJob : public ProcessJob {
   [[noreturn]] void end(int exit_code) override;
 
  private:
-  /// Of all processes, by rank.
+  /// Members of all processes, by rank.
   std::vector<Member> members() const;
 
   int rank_ = 0;

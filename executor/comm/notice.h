@@ -11,7 +11,7 @@
 
 namespace shardwise::exec {
 
-/// What processes of a job tell one another beside their work.
+/// Message between processes of a job beside their work.
 struct Notice {
   enum class Word : std::uint8_t {
     failed,    // the run has failed, as `text` says

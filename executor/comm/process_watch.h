@@ -45,8 +45,8 @@ class ProcessWatch {
   /// \param why  what to say where no rank says for some seconds why the run has failed
   [[noreturn]] void stay(std::string why);
 
-  /// What each rank does, by rank: this one's, and of the others what they answer within a second.
-  /// One that is silent has the status that it told last. For one other thread.
+  /// Statuses of all ranks, by rank: this one's, and of the others what they answer within a
+  /// second. One that is silent has the status that it told last. For one other thread.
   std::vector<RankStatus> statuses();
 
  private:

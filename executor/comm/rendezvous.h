@@ -26,7 +26,7 @@ struct Rendezvous {
   // NOLINTNEXTLINE(readability-redundant-member-init): may be left out of a list of values
   std::function<void(const std::string&)> note = {};
 
-  /// What both ends of a connection prove that they know: of one secret, job and number of ranks.
+  /// Key that both ends of a connection prove to know: of one secret, job and number of ranks.
   Digest key(int size) const;
 };
 
@@ -38,7 +38,7 @@ std::string local_place(const Rendezvous& at, const Digest& key, int place);
 /// Whether a host can only be this one: localhost or a loopback address.
 bool names_this_host(const std::string& host);
 
-/// What a process has learnt from a rendezvous.
+/// Result of a rendezvous for a process.
 struct Met {
   std::vector<Member> members;  // by rank
   Digest key{};  // of the job's other connections: of the secret and a number that rank 0 drew

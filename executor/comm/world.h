@@ -24,7 +24,7 @@ class World {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// What its communicators promise.
+  /// Promises of its communicators.
   virtual CommunicatorTraits traits() const = 0;
   /// A group for host bytes of `ranks`, in this order; this rank is one of them.
   virtual std::unique_ptr<ControlGroup> control_group(const std::vector<std::int64_t>& ranks,

@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-// What a vectorised loop calls must be part of it, in every instruction set it is compiled for.
+// Functions that a vectorised loop calls are part of it, in every instruction set of the loop.
 #define SHARDWISE_INLINE __attribute__((always_inline)) inline
 #define SHARDWISE_INLINE_CALL __attribute__((always_inline))  // of a lambda, after its parameters
 

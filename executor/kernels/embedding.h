@@ -11,8 +11,8 @@ struct EmbeddingShape {
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
   std::int64_t width = 0;
-  // Of a table whose rows ranks share: those of tokens `first` … first + rows - 1 are here, and
-  // other tokens have none; rows 0: all are here.
+  // First token of a table whose rows ranks share: those of tokens `first` … first + rows - 1 are
+  // here, and other tokens have none; rows 0: all are here.
   std::int64_t first = 0;
   std::int64_t rows = 0;
 

@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-/// What is normed: `segments` runs of `width` elements in each of `rows` rows, from the row's start
+/// Norm of `segments` runs of `width` elements in each of `rows` rows, from the row's start
 /// on; stride elements from row to row. One segment is a norm of the hidden state, one a head that
 /// of queries or keys (Qwen3).
 struct NormShape {

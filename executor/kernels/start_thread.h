@@ -9,8 +9,8 @@
 
 namespace shardwise::exec {
 
-/// What `start` gives, which starts a thread. \throws IoError that says which thread the system
-/// does not start, and why
+/// Result of `start`, which starts a thread. \throws IoError that says which thread the system does
+/// not start, and why
 template <class Start>
 auto start_thread(const std::string& which, const Start& start) {
   try {

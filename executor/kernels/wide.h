@@ -12,7 +12,7 @@ namespace shardwise::exec {
 // Loops over bf16 compute on blocks that were widened to fp32 and are narrowed again: a loop over
 // numbers of 16 bits that computes in 32 becomes vectors of a quarter of the registers.
 
-// Of places that do not overlap.
+// Widens `count` elements between places that do not overlap.
 SHARDWISE_INLINE void widen(const Bf16* __restrict from, std::int64_t count, float* __restrict to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = to_float(from[i]);
 }

@@ -24,7 +24,7 @@ struct OptimizerRules {
 /// least, then the least.
 double learning_rate(const OptimizerRules& rules, std::int64_t step);
 
-/// What gradients are multiplied with so that their norm is at most clip_norm; 1 where that is 0.
+/// Factor of gradients so that their norm is at most clip_norm; 1 where that is 0.
 double clip_factor(double clip_norm, double norm);
 
 /// One step's numbers, the same on every rank, as a device reads them.
@@ -39,7 +39,7 @@ struct AdamStep {
   float decay = 1;                  // 1 - learning_rate x weight_decay, of what decays
   std::uint64_t rounding_seed = 0;  // of the run and the step, where weights are rounded by chance
 };
-/// Of step 0, 1, … without clipping.
+/// Rules of step 0, 1, … without clipping.
 AdamStep adam_step(const OptimizerRules& rules, std::int64_t step);
 
 /// Updates weights of one decay group, element by element, in fp32: where an element lies and what
@@ -54,7 +54,7 @@ struct WeightHalves {
   std::span<Bf16> weights;
   std::span<std::uint16_t> remainders;
 };
-/// The same update of weights in halves: joined they have the bits that fp32 weights would have.
+/// Updates weights in halves: joined they have the bits that fp32 weights would have.
 /// \param second  with the signs that weights in halves give them
 void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
            const WeightHalves& weights, std::span<float> first, std::span<float> second);
@@ -65,7 +65,7 @@ struct RoundedWeights {
   std::uint64_t tensor = 0;  // a number of its own
   std::uint64_t first = 0;   // number in it of the first weight
 };
-/// The same update of bf16 weights, rounded stochastically (stochastic_rounding.h).
+/// Updates bf16 weights, rounded stochastically (stochastic_rounding.h).
 void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
            const RoundedWeights& weights, std::span<float> first, std::span<float> second);
 

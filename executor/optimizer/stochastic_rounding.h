@@ -15,7 +15,7 @@ namespace shardwise::exec {
 // Source: Gupta et al., "Deep Learning with Limited Numerical Precision" (arXiv:1502.02551),
 // section 3.
 
-/// What the elements of a tensor share in a step.
+/// Key that the elements of a tensor share in a step.
 /// \param of_step  AdamStep::rounding_seed  \param of_tensor  AdamShard::tensor
 SHARDWISE_HOST_AND_GPU SHARDWISE_INLINE std::uint64_t rounding_key(std::uint64_t of_step,
                                                                    std::uint64_t of_tensor) {

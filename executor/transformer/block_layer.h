@@ -31,9 +31,9 @@ class BlockLayer final : public Layer {
   void backward(const BackwardPass& pass, const Issue& to) const override;
 
  private:
-  /// What forward makes: where it is kept, else where it passes by.
+  /// Places of forward's results: where it is kept, else where it passes by.
   BlockPlaces forward_places(const ForwardPass& pass) const;
-  /// What backward reads: in the workspace where it is computed again, else kept.
+  /// Places that backward reads: in the workspace where it is computed again, else kept.
   BlockPlaces backward_places(const BackwardPass& pass) const;
   // A norm of the stream; `kept`, if not null, receives a copy of what it reads.
   void attention_norm(const BlockPlaces& at, const Weights& weights, const std::byte* x,
@@ -62,7 +62,7 @@ class BlockLayer final : public Layer {
   void attention_norm_backward(const BlockPlaces& at, const Weights& weights,
                                const Gradients& gradients, const std::byte* x, std::byte* d_stream,
                                const Issue& to) const;
-  /// What several projections of one input make.
+  /// Issues several projections of one input.
   void project(const std::vector<Projection>& projections, const std::vector<Columns>& made,
                const Weights& weights, const std::byte* x, std::optional<Gelu> gelu,
                std::byte* activated, const Issue& to) const;
@@ -94,7 +94,7 @@ class BlockLayer final : public Layer {
   NormShape hidden_norm() const {
     return {s_.tokens(), 1, s_.hidden, s_.hidden, s_.hidden, s_.epsilon};
   }
-  /// Of queries or keys: from a tensor of their own into the one of all.
+  /// Norm of queries or keys: from a tensor of their own into the one of all.
   NormShape head_norm(std::int64_t heads) const {
     return {s_.tokens(), heads, s_.head_dim, heads * s_.head_dim, s_.qkv_width(), s_.epsilon};
   }

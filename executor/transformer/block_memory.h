@@ -34,7 +34,7 @@ struct BlockOffsets {
 BlockOffsets all_offsets(const BlockShape& shape);
 /// And that, in a workspace; of what is not made again the offset says nothing.
 BlockOffsets again_offsets(const BlockShape& shape);
-/// What is made again, while forward reads it.
+/// Places of tensors that are made again, while forward reads them.
 struct PassingPlaces {
   bool in_saved = false;       // the first half's where the second half will be kept …
   std::int64_t first = 0;      // … else in the workspace
@@ -58,7 +58,7 @@ struct AttentionScratch {
 };
 AttentionScratch attention_scratch(const BlockShape& shape, const BlockOffsets& all);
 
-/// What LayerBytes says of a block; tables left at 0.
+/// Bytes of a block, as LayerBytes has them; tables left at 0.
 LayerBytes block_bytes(const BlockShape& shape);
 
 }  // namespace shardwise::exec

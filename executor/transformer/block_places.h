@@ -24,7 +24,7 @@ struct BlockPlaces {
         up(memory + o.up),
         activated(memory + o.activated) {}
 
-  /// What operations make again is elsewhere. `memory` may be null where they make nothing.
+  /// Moves the tensors that operations make again. `memory` may be null where they make nothing.
   void take(const RecomputedOperations& again, const BlockOffsets& o, std::byte* memory) {
     if (again.attention_norm) {
       attention_statistics = floats(memory + o.attention_statistics);

@@ -33,7 +33,7 @@ class HeadLayer final : public Layer {
   Places places(std::byte* saved) const;
   void norm_backward(const BackwardPass& pass, const Issue& to) const;
   std::int64_t chunks() const { return (tokens_ + loss_.chunk - 1) / loss_.chunk; }
-  /// Of a chunk of rows where ranks share the vocabulary.
+  /// Work of a chunk of rows where ranks share the vocabulary.
   VocabularyWork chunk(const BackwardPass& pass, std::int64_t number) const;
   std::int64_t rows(std::int64_t chunk) const {
     return std::min(loss_.chunk, tokens_ - chunk * loss_.chunk);

@@ -31,7 +31,7 @@ struct RecomputedOperations {
 inline constexpr std::array<std::string_view, 4> kRecomputable = {
     "attention_norm", "self_attn.core", "mlp_norm", "mlp.activation"};
 
-/// What a layer is run on, fixed for a run.
+/// Shape of a layer, fixed for a run.
 struct LayerShape {
   std::int64_t batch = 1;         // sequences of a micro-batch
   std::int64_t sequence = 1;      // tokens of a sequence
@@ -112,14 +112,14 @@ class Layer {
   /// Lists the tensors of the collectives between its regions, in a room of bytes().
   virtual void meet(LayerRoom& room) const;
   virtual void forward(const ForwardPass& pass, const Issue& to) const = 0;
-  /// Of layers that do not keep all that backward reads (LayerShape::recompute and again): the
-  /// rest, into the workspace that backward is then given. Others do nothing.
+  /// Recomputes into backward's workspace the tensors that a layer does not keep
+  /// (LayerShape::recompute and again). Others do nothing.
   virtual void recompute(const BackwardPass& pass, const Issue& to) const;
   virtual void backward(const BackwardPass& pass, const Issue& to) const = 0;
 };
 
-/// What a job's layers are run on. `whole` asks for the blocks that recompute_interval leaves
-/// alone.
+/// Shape of a job's layers. `whole` asks for the blocks that recompute_interval does not
+/// recompute.
 LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout& layout,
                        bool whole = false);
 
@@ -136,7 +136,7 @@ void fill_tables(const ModelSpec& model, const LayerShape& shape, std::byte* tab
 inline constexpr std::string_view kExecutableFamilies[] = {"gpt2", "llama", "mistral", "qwen2",
                                                            "qwen3"};
 
-/// What of the model and of how the job computes has no kernels here, one line each, with its name
+/// Parts of the model and the job that have no kernels here, one line each, with their name
 /// in config.json or plan.json; empty when it runs. Says nothing of how the layout spreads it.
 std::vector<std::string> cannot_run(const ModelSpec& model, const JobSpec& job);
 

@@ -16,7 +16,7 @@
 
 namespace shardwise::exec {
 
-/// What the communicators of a rank have in common.
+/// Context that the communicators of a rank share.
 struct NcclContext {
   const NcclLibrary* library = nullptr;
   AbortSignal* abort = nullptr;
@@ -45,13 +45,13 @@ class NcclHandle {
   /// Makes one call of NCCL, and waits on the host while it is in progress. \throws NcclError,
   /// Aborted \param count  elements, for messages
   void call(const char* what, std::size_t count, const Call& call);
-  /// The same for what is issued to a stream: in progress on the host only while connections are
-  /// made. \throws CudaError too
+  /// Calls as above for work that is issued to a stream: in progress on the host only while
+  /// connections are made. \throws CudaError too
   void call(const char* what, std::size_t count, const CudaStream& stream, const Call& call);
   /// Waits until a call that returned `result` is over. \throws NcclError, Aborted
   void settle(const char* what, ncclResult_t result);
-  /// What has gone wrong since on the device or another rank, in words; empty for nothing. An
-  /// operation that has not ended for longer than the context's timeout is wrong too.
+  /// Failure since then on the device or another rank, in words; empty for none. An operation that
+  /// has not ended for longer than the context's timeout is a failure too.
   std::string check();
   /// The last operations, the latest first, in one line.
   std::string describe() const;

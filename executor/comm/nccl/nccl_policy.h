@@ -18,7 +18,7 @@ struct NcclPolicy {
   bool register_buffers = false;
   /// Buffers are registered as symmetric windows. Never shown on several GPUs.
   bool symmetric_windows = false;
-  /// What NCCL uses compute for: "default" (speed), "efficiency", or "zero" where copies do it.
+  /// Policy of NCCL for compute: "default" (speed), "efficiency", or "zero" where copies do it.
   std::string cta_policy;
   /// NCCL_ALGO and NCCL_PROTO, for all communicators of the process: "ring", "ll128".
   std::string algorithm;

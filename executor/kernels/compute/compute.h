@@ -219,8 +219,8 @@ struct TokenFactorWork {
   float* factor = nullptr;
 };
 
-/// What ranks sent one another of one shard, summed in fp32 in the order of ranks and rounded once,
-/// when it becomes the shard or, with `joins`, is added to it.
+/// Sum of what ranks sent one another of one shard, in fp32, in the order of ranks and rounded
+/// once, when it becomes the shard or, with `joins`, is added to it.
 struct SumRanksWork {
   ConstTensorView pieces;   // [ranks, stride] of which each rank's first elements are the shard's
   std::int64_t stride = 0;  // elements from rank to rank
@@ -275,7 +275,7 @@ struct AdamWork {
   const AdamStep* step = nullptr;     // the device reads it
 };
 
-/// What a rank has for Compute::prepare(). All ranks of a job prepare together.
+/// Means of a rank for Compute::prepare(). All ranks of a job prepare together.
 struct Preparation {
   Device& device;       // that the operations are of
   bool chooses = true;  // rank 0: others take what it chose, so that all have the same bits

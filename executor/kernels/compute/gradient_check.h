@@ -8,15 +8,15 @@ namespace shardwise::exec {
 
 inline constexpr double kLargeGradientThreshold = 10;
 
-/// What a rank looks for in its own gradients of a bucket before they are summed with others',
-/// which is when it can still be said whose they were.
+/// Limits of a rank's own gradients of a bucket before they are summed with others', which is when
+/// it can still be said whose they were.
 struct GradientCheckRules {
   bool nan = false;    // not a number, or infinite
   bool large = false;  // a norm more than 10 times the largest of the first 100
   bool any() const { return nan || large; }
 };
 
-/// What is known of a rank's gradients so far, in the device's memory.
+/// State of a rank's gradients so far, in the device's memory.
 struct GradientCheckState {
   double largest = 0;          // norm of a bucket
   double norm = 0;             // of the first bucket with something wrong

@@ -15,7 +15,7 @@ namespace shardwise::exec {
 /// refuse. All functions throw CudnnError.
 class CudnnAttention final : public AttentionKernels {
  public:
-  /// Of the GPU that is current. \param library  outlives it
+  /// Attention on the GPU that is current. \param library outlives it
   /// \param capability  10 * major + minor of CUDA's
   /// \param deterministic  equal inputs give equal bits (SdpaWork)
   CudnnAttention(const CudnnLibrary& library, int capability, bool deterministic);
@@ -44,7 +44,7 @@ class CudnnAttention final : public AttentionKernels {
   };
   /// Null where cuDNN has none.
   std::unique_ptr<Ready> made(const AttentionShape& shape, SdpaPass pass) const;
-  /// The same, made once.
+  /// Plan as above, made once.
   const SdpaPlan* plan(const AttentionShape& shape, DType dtype, SdpaPass pass);
   void run(const AttentionShape& shape, DType dtype, SdpaPass pass, SdpaOperands operands,
            std::span<std::byte> workspace, cudaStream_t stream);

@@ -25,7 +25,7 @@ class EventClock final : public KernelClock {
   /// Calls that the last median is of.
   std::int64_t repeats() const { return repeats_; }
 
-  /// The same random block over and over: a sign, four exponents and a mantissa, in either type.
+  /// Fills memory with one random block over and over: a sign, four exponents and a mantissa.
   void fill(std::span<std::byte> memory, DType dtype) override;
   double seconds(const std::function<void()>& issue) override;
 

@@ -28,7 +28,7 @@ class GemmPlans {
     int rank = 0;                      // for messages
     std::int64_t workspace_bytes = 0;  // gemm_workspace_bytes()
   };
-  /// Of the device that is current. \param library  outlives it
+  /// Plans for the device that is current. \param library outlives it
   GemmPlans(const CublasLtLibrary& library, Options options);
   ~GemmPlans();
   GemmPlans(const GemmPlans&) = delete;
@@ -53,7 +53,7 @@ class GemmPlans {
   /// Keeps what the product takes without its epilogue and with a pass in its place.
   /// \pre tune() has timed the product
   void keep_apart(const Product& product, double microseconds);
-  /// What was kept so; 0 for nothing.
+  /// Time that was kept so; 0 for none.
   double apart_microseconds(const Product& product);
   /// Whether that is faster than the product with its epilogue.
   bool faster_apart(const Product& product);

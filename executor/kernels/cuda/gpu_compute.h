@@ -34,7 +34,7 @@ struct GpuComputeOptions {
   bool deterministic = false;
 };
 
-/// What of NVIDIA's libraries the options ask for, opened once a process.
+/// Libraries of NVIDIA's that the options ask for, opened once a process.
 struct GpuLibraries {
   std::shared_ptr<const CublasLtLibrary> cublaslt;  // null: not asked for
   std::shared_ptr<const CudnnLibrary> cudnn;        // null: not asked for, or not here

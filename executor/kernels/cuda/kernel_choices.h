@@ -14,7 +14,7 @@ struct GemmChoice {
   std::array<std::uint64_t, 8> algorithm = {};
   std::int64_t workspace_bytes = 0;
   double microseconds = 0;  // measured; 0: the heuristics' choice, not timed
-  // Of the product without its epilogue, and a pass in its place; 0: not timed.
+  // Time of the product without its epilogue, and a pass in its place; 0: not timed.
   double apart_microseconds = 0;
 
   bool operator==(const GemmChoice&) const = default;
@@ -40,7 +40,7 @@ struct KernelChoices {
   bool operator==(const KernelChoices&) const = default;
 };
 
-/// What kernels were timed on: with another, choices mean nothing.
+/// Machine on which kernels were timed: with another, choices mean nothing.
 struct KernelMachine {
   std::string gpu;         // as CUDA names it
   int driver_version = 0;  // 1000 * major + 10 * minor of its CUDA
@@ -57,12 +57,12 @@ struct ReadKernelChoices {
   KernelChoices choices;
   std::string ignored;  // one line: why there are none; empty: they were read, or are not there
 };
-/// What it says of algorithms is checked when they are used. Choices of another machine, and a text
-/// that is damaged, over 4 MB or of a schema unknown here, are ignored.
+/// Parses choices, whose algorithms are checked when they are used. Choices of another machine, and
+/// a text that is damaged, over 4 MB or of a schema unknown here, are ignored.
 /// \param name  of the text, for the line
 ReadKernelChoices parse_kernel_choices(std::string_view text, const std::string& name,
                                        const KernelMachine& machine);
-/// The same of a file. One that is missing has none; a link, a folder or a pipe is ignored.
+/// Reads a file of choices. One that is missing has none; a link, a folder or a pipe is ignored.
 ReadKernelChoices read_kernel_choices(const std::string& path, const KernelMachine& machine);
 
 /// Adds choices to those that the file has by now, which other processes may write too: it is

@@ -28,14 +28,14 @@ class KernelClock {
   virtual double seconds(const std::function<void()>& issue) = 0;
 };
 
-/// What kernels are chosen by before a run's first step, and which were.
+/// Means by which kernels are chosen before a run's first step, and the choices.
 struct KernelTuning {
   KernelClock& clock;
   std::span<std::byte> workspace;  // that products and attention will have
   // NOLINTBEGIN(*-redundant-member-init): GCC asks for it
   std::set<std::string> timed = {};
   std::set<std::string> kept = {};  // of an earlier run
-  /// What cuBLASLt has in its lists and cannot do, a line each: "bf16 tn 16x5x24 …: why".
+  /// Algorithms in cuBLASLt's lists that it cannot do, a line each: "bf16 tn 16x5x24 …: why".
   std::set<std::string> dropped = {};
   // NOLINTEND(*-redundant-member-init)
   /// Called when one was timed.

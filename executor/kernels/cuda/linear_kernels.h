@@ -32,7 +32,7 @@ class LinearKernels {
   virtual void prepare(const LinearBackwardWeightWork& /*work*/, KernelTuning& /*tuning*/) {}
   /// Adds what was chosen so far, by prepare() or take().
   virtual void add_to(KernelChoices& /*choices*/) const {}
-  /// What was chosen elsewhere, before prepare().
+  /// Takes what was chosen elsewhere, before prepare().
   virtual void take(const KernelChoices& /*choices*/) {}
 };
 

@@ -8,7 +8,7 @@
 
 namespace shardwise::exec::cuda {
 
-// What moves and what a rank's state takes (Compute from clear() on), on a stream of a GPU. They
+// Kernels that move data, and those of a rank's state (Compute from clear() on), on a GPU. They
 // return when they are issued. Results have the CPU's bits, but for the sums of squares.
 
 void clear(const TensorView& tensor, cudaStream_t stream);

@@ -12,7 +12,7 @@
 
 namespace shardwise::exec {
 
-/// What a product does to its result before it is stored.
+/// Change that a product makes to its result before it is stored.
 enum class Epilogue : std::uint8_t {
   none,
   bias,             // + vector [m] for every column
@@ -42,7 +42,7 @@ struct Product {
   std::int64_t b_stride = 0;
   std::int64_t d_stride = 0;
   std::int64_t aux_stride = 0;  // 0: no aux
-  // What divides the addresses, 16 at most; 0: no such operand.
+  // Largest divisor of the addresses, 16 at most; 0: no such operand.
   int a_alignment = 0;
   int b_alignment = 0;
   int d_alignment = 0;
@@ -52,7 +52,7 @@ struct Product {
   auto operator<=>(const Product&) const = default;
 };
 
-/// The same text for equal products only: what plans are kept under.
+/// Key under which plans are kept: equal texts for equal products only.
 std::string to_string(const Product& product);
 
 /// A product of tensors.

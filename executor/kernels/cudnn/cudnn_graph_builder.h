@@ -23,7 +23,7 @@ class CudnnGraphBuilder {
   Tensor number(std::int64_t id, cudnnDataType_t type);
   /// A tensor between operations that has no memory of the caller's.
   Tensor between(const Four& dimensions, const Four& strides, cudnnDataType_t type);
-  /// The same, row after row.
+  /// Tensor between operations, row after row.
   Tensor between(const Four& dimensions, cudnnDataType_t type);
 
   void product(Tensor a, Tensor b, Tensor c);
@@ -38,7 +38,7 @@ class CudnnGraphBuilder {
   /// The graph of all operations, finalised.
   /// \param handle  of the GPU it will run on; null where there is none
   cudnnBackendDescriptor_t finish(cudnnHandle_t handle);
-  /// What the graph is made of; it must outlive the graph's plans.
+  /// Gives the parts of the graph, which must outlive the graph's plans.
   std::vector<CudnnDescriptor> take() { return std::move(made_); }
 
  private:

@@ -22,8 +22,8 @@ struct SdpaEngine {
   std::int64_t workspace_bytes = 0;
 };
 
-/// What cuDNN has for one work on one GPU, best first by its own heuristics, behind them those that
-/// it falls back to; none where it refuses the work, with the reason.
+/// Engines of cuDNN's for one work on one GPU, best first by its own heuristics, behind them those
+/// that it falls back to; none where it refuses the work, with the reason.
 class SdpaEngines {
  public:
   /// \throws CudnnError when a call fails that should not: a refusal is no failure

@@ -13,7 +13,7 @@ namespace shardwise::exec {
 
 enum class SdpaPass : std::uint8_t { forward, backward };
 
-/// What is asked of cuDNN: attention of executor/kernels/attention/attention.h in bf16.
+/// Work for cuDNN: attention of executor/kernels/attention/attention.h in bf16.
 struct SdpaWork {
   AttentionShape shape;
   SdpaPass pass = SdpaPass::forward;
@@ -26,7 +26,7 @@ struct SdpaWork {
 /// refuses on a GPU, SdpaEngines says.
 std::optional<std::string> sdpa_unsupported(const AttentionShape& shape, DType dtype);
 
-/// What a graph's tensors are called when it runs.
+/// Names of a graph's tensors when it runs.
 enum class SdpaTensor : std::uint8_t {
   queries = 1,
   keys,

@@ -33,7 +33,7 @@ template <class A, class B, class C>
 void gemm(const GemmShape& shape, MatrixView<const A> a, MatrixView<const B> b, MatrixView<C> c,
           bool adds, Workers& workers);
 
-/// The same for a tile that fits a cache, on the calling thread.
+/// Multiplies a tile that fits a cache, on the calling thread.
 void tile_gemm(const GemmShape& shape, MatrixView<const float> a, MatrixView<const float> b,
                MatrixView<float> c, bool adds);
 

@@ -13,7 +13,7 @@ namespace shardwise::exec {
 /// Instructions that multiply bf16.
 inline constexpr Features kBf16Products(Feature::avx512_bf16, Feature::amx);
 
-/// What multiplies matrices of bf16 in this process.
+/// Library that multiplies matrices of bf16 in this process.
 struct Bf16Library {
   bool used = false;    // else they are widened to fp32, block by block
   std::string version;  // "2.6.3", where used

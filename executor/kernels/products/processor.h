@@ -65,7 +65,7 @@ struct Processor {
   bool amd = false;   // AMD's or Hygon's
 };
 
-/// What the instructions cpuid and xgetbv tell.
+/// Registers that the instructions cpuid and xgetbv fill.
 /// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, CPUID; AMD64
 /// Architecture Programmer's Manual, volume 3, appendix E.
 struct ProcessorRegisters {

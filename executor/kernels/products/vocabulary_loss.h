@@ -20,13 +20,13 @@ struct VocabularyShape {
   std::int64_t ranks = 1;
   std::int64_t rank = 0;
 
-  /// What a target is among the rank's logits; -1 where it is none of them.
+  /// Number of a target among the rank's logits; -1 where it is none of them.
   std::int64_t own(std::int64_t target) const {
     return target >= first && target < first + vocabulary ? target - first : -1;
   }
 };
 
-/// Of a row of logits on one rank.
+/// Statistics of a row of logits on one rank.
 struct RowStatistics {
   float highest = 0;  // minus infinity of no logits
   float sum = 0;      // of e^(logit - highest)
