@@ -204,8 +204,8 @@ def page_of(version, rows):
 
 PAGE_TEXT = """# Kernels on a multiprocessor
 
-`scripts/kernel_table.py build/dev/executor/kernels/cuda/libexecutor_kernels_cuda.a --write` made this
-page from the code of ptxas {version} for sm_90. No GPU was asked.
+`scripts/kernel_table.py build/dev/executor/kernels/cuda/libexecutor_kernels_cuda.a --write` made
+this page from the code of ptxas {version} for sm_90. No GPU was asked.
 
 {count} kernels, of which {spilled} spill registers or have local memory. {half} can have half of the 64 warps
 of a multiprocessor, or more.
@@ -217,14 +217,14 @@ of a multiprocessor, or more.
   memory, 2,048 threads and room for 32 blocks. A test compares the rule with CUDA's own
   (`cuda_occupancy.h`).
 - *Places* are those blocks on the 132 multiprocessors of an H100 SXM.
-- *Loads* and *stores* are instructions for global memory in the code, by the bits that a thread moves.
-  Copies from there to shared memory count as loads.
+- *Loads* and *stores* are instructions for global memory in the code, by the bits that a thread
+  moves. Copies from there to shared memory count as loads.
 - *Branches* are those of the code. *A byte* divides them by the bytes of one run of each load and
   store.
 
-`tests/scripts/kernel_table_test.py` compares this table with a build. It fails where a kernel spills, or
-has more registers, fewer blocks or narrower moves. It also fails where the page or the build lacks a
-kernel.
+`tests/scripts/kernel_table_test.py` compares this table with a build. It fails where a kernel
+spills, or has more registers, fewer blocks or narrower moves. It also fails where the page or the
+build lacks a kernel.
 
 ## Grids against places
 
