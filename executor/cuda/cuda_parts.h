@@ -11,7 +11,7 @@
 
 namespace shardwise::exec {
 
-/// What GPUs are used through besides CUDA's runtime. Tests put fakes in their place.
+/// Libraries through which GPUs are used besides CUDA's runtime. Tests put fakes in their place.
 struct CudaParts {
   /// \throws NcclError
   std::function<NcclLibrary()> nccl;

@@ -8,7 +8,7 @@
 
 namespace shardwise::exec {
 
-/// What the ranks of a stage measured, in the shape of a prediction: the same memory phases and
+/// Measurements of a stage's ranks in the shape of a prediction: the same memory phases and
 /// categories, the same operation names, the same parts of the step. Step, parts, axes and timeline
 /// are those of the rank whose compute stream is busiest (busiest_of()). Memory is the most that
 /// any rank held: by phase, and over the steady step; so is the growth of processes. The critical

@@ -23,7 +23,7 @@ class CsvCells {
   CsvCells(const CsvTable& table, Diagnostics& problems) : table_(table), problems_(problems) {}
 
   Column column(std::string_view name);
-  /// The same for a column that may be missing.
+  /// Column that may be missing.
   Column optional(std::string_view name) const;
   bool has(std::string_view name) const { return table_.column(name).has_value(); }
 

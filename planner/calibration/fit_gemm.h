@@ -30,7 +30,7 @@ GemmCurve fit_gemm(const GpuSpec& gpu, DType dtype, const std::vector<GemmPoint>
 double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
                        const std::vector<GemmPoint>& points, double held_ratio = 1);
 
-/// The same from `held`, the best rate over all shapes that was held in a long run: of the best
+/// Share from `held`, the best rate over all shapes that was held in a long run: of the best
 /// rate among the points that the curve was fitted to, as they would be without the slowdown of
 /// long kernels and without their conversion, both of which the curve leaves out as well. Best is
 /// compared with best because the curve, made right in the median, lies below both.
@@ -39,7 +39,7 @@ double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
 double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
                        const std::vector<GemmPoint>& points, FlopsPerSecond held);
 
-/// The same from the curve's own points: the slowdown of a kernel of 10 ms.
+/// Share from the curve's own points: the slowdown of a kernel of 10 ms.
 double sustained_share(const GemmCurve& curve);
 
 /// Fits what grouped GEMMs lose against the curve of `dtype` (whose long-run speed it uses).

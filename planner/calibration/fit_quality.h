@@ -20,7 +20,7 @@ struct ErrorSummary {
 };
 ErrorSummary summarise(std::vector<double> errors);
 
-/// What goes beside the coefficients, with errors rounded to 0.01 %.
+/// Record beside the coefficients, with errors rounded to 0.01 %.
 FitRecord fit_record(const std::string& fitted_on, const std::string& method, std::size_t points,
                      std::vector<double> left_out_errors);
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-// What the command lines of all programs have in common.
+// Parts that the command lines of all programs share.
 
 namespace CLI {
 class App;

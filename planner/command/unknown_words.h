@@ -22,13 +22,13 @@ struct KnownFlags {
 };
 KnownFlags flags_of(const CLI::App& verb);
 
-/// What a program suggests for a flag that the verb does not have: from the verb's flags, the flag
+/// Suggestion of a program for a flag that the verb does not have: from the verb's flags, the flag
 /// as typed and its value. Empty for nothing.
 using ElsewhereMeant = std::function<std::string(const KnownFlags& flags, std::string_view typed,
                                                  std::string_view value)>;
 
-/// What is wrong with the words that neither the command nor its verb took, one line each, with
-/// what the user may have meant. Empty when every word was taken.
+/// Problems of the words that neither the command nor its verb took, one line each, with what the
+/// user may have meant. Empty when every word was taken.
 /// \pre app has parsed a command line, or failed to
 std::vector<std::string> unknown_words(const CLI::App& app,
                                        const ElsewhereMeant& elsewhere_meant = {});

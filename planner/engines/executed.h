@@ -20,7 +20,7 @@ struct ExecutedField {
   bool only = true;       // it runs no other value; of the rest some do, as a plan asks for them
 };
 
-/// What `shardwise run` executes of a layout besides data parallelism and pipelines. With
+/// Fields of a layout that `shardwise run` executes besides data parallelism and pipelines. With
 /// executed_schedules() and no_pipeline() the one list for the executor's refusals, for searches
 /// where it trains and for `shardwise list engines`.
 std::span<const ExecutedField> executed_fields();
@@ -52,7 +52,7 @@ struct HeldField {
   std::vector<std::string_view> values;
   friend bool operator==(const HeldField&, const HeldField&) = default;
 };
-/// What a search for layouts that run holds: all but the fields that `locks` and `opened` name.
+/// Fields held in a search for layouts that run: all but those that `locks` and `opened` name.
 std::vector<HeldField> held_to_executed(
     const ClusterSpec& cluster, const EngineProfile& engine,
     const std::vector<std::pair<std::string, std::string>>& locks,

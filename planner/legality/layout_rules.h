@@ -44,7 +44,7 @@ enum LayoutField : std::uint32_t {
   kReadsJob = 1U << 25,         // no field: all layouts of the job, or none
 };
 
-/// What rules ask about besides the layout: found once for all layouts of a job.
+/// Facts that rules ask about besides the layout: found once for all layouts of a job.
 struct LayoutQuestion {
   const ModelSpec* model = nullptr;
   const ClusterSpec* cluster = nullptr;
@@ -60,7 +60,7 @@ struct LayoutQuestion {
 LayoutQuestion layout_question(const ModelSpec& model, const ClusterSpec& cluster,
                                const JobSpec& job, const EngineProfile& engine);
 
-/// What is wrong, for the user.
+/// Breach of a rule, for the user.
 struct RuleBreach {
   std::string flag;  // "--tp"
   std::string message;

@@ -14,7 +14,7 @@ struct AttentionTime {
   AttentionShape shape;
   double forward_seconds = 0;
   double backward_seconds = 0;
-  // Of the products that the mask leaves, and backward of five products for two.
+  // Rates of the products that the mask leaves, and backward of five products for two.
   double forward_tflops = 0;
   double backward_tflops = 0;
 };

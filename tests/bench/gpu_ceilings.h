@@ -23,7 +23,7 @@ struct MoveCeiling {
   std::int64_t repeats = 0;  // that the median is of
 };
 
-/// What a product of a layer with a weight [out, in] over `rows` tokens makes.
+/// Result of a product of a layer with a weight [out, in] over `rows` tokens.
 enum class ProductKind : std::uint8_t {
   forward,          // y = x W^T
   weight_gradient,  // d_W += d_y^T x, fp32

@@ -25,7 +25,7 @@ struct CurveOptions {
   double seconds_each = 0.01;
   double sustained_seconds = 3;  // of one product of 8192 cubed, or of the largest size
   std::int64_t most_bytes = std::int64_t{1} << 30;  // of a move
-  // Of attention: heads of GPT-2 124M and 1.5B and of Llama-3.2 1B and 3B, one sequence, of any
+  // Heads of GPT-2 124M and 1.5B and of Llama-3.2 1B and 3B, one sequence, of any
   // length, and over sequences. `fit` leaves out those below 1024.
   std::vector<AttentionShape> heads = {
       {1, 0, 12, 12, 64}, {1, 0, 25, 25, 64}, {1, 0, 32, 8, 64}, {1, 0, 24, 8, 128}};
@@ -33,7 +33,7 @@ struct CurveOptions {
   std::int64_t most_tokens = 32768;  // of a call of attention
 };
 
-/// What `shardwise fit --gpu` fits the curves of a GPU to.
+/// Measurements to which `shardwise fit --gpu` fits the curves of a GPU.
 struct GpuCurves {
   std::vector<GemmTime> gemms;
   double sustained_tflops = 0;

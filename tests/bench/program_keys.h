@@ -13,7 +13,7 @@ namespace shardwise {
 /// `least` micro-batches or a little more: as many fewer than `number` as whole periods have.
 std::int64_t few_microbatches(const Layout& layout, std::int64_t number, std::int64_t least);
 
-/// What the step program of a layout depends on, prices apart, as one number: the cut into stages,
+/// Key of a layout's step program, prices apart, as one number: the cut into stages,
 /// the schedule, a few micro-batches, policies and placements, and which groups have more than one
 /// rank. Where gradients fill buckets or queues, also the ranks that cut their elements. Layouts of
 /// one model and engine with equal keys should have equal programs; programs_bench counts others.

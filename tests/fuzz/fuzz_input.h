@@ -16,7 +16,7 @@ void check_messages(const Diagnostics& problems);
 /// The JSON value in a fuzzer's input; nothing when it is refused, with good messages.
 std::optional<JsonValue> parse_input(const std::uint8_t* bytes, std::size_t size);
 
-/// What `read` makes of `input`; nothing when it is refused, with good messages.
+/// Result of `read` for `input`; nothing when it is refused, with good messages.
 template <class Input, class Read>
 auto read_input(const Input& input, Read read) {
   auto result = read(input);

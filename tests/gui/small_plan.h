@@ -14,12 +14,12 @@ namespace shardwise::test {
 /// milliseconds. `gpus` of 1, 2, 4 or 8.
 Plan small_plan(std::int64_t gpus = 8);
 
-/// The same in two pipeline stages: there are messages and a bubble.
+/// Plan in two pipeline stages: there are messages and a bubble.
 Plan two_stage_plan();
-/// The same in four stages of two tensor parallel ranks, ZeRO-0.
+/// Plan in four stages of two tensor parallel ranks, ZeRO-0.
 Plan four_stage_plan();
 
-/// The same model on two nodes, two ranks along each of tp, dp_shard, dp_replicate and pp.
+/// Plan on two nodes, two ranks along each of tp, dp_shard, dp_replicate and pp.
 Plan two_node_plan();
 
 /// Llama-3.1-8B on one GPU: no layout fits.
@@ -28,7 +28,7 @@ Plan plan_that_cannot_fit();
 /// The estimate of the plan's step.
 StepReport report_of(const Plan& plan, Detail detail = Detail::numbers);
 
-/// What is said of the plan, as estimated, beside another.
+/// Comparison of the plan, as estimated, with another.
 view::CompareView compared(const Plan& plan, const view::Compared& other);
 
 }  // namespace shardwise::test

@@ -5,7 +5,7 @@
 
 namespace shardwise::test {
 
-/// What a run of a program did.
+/// Outcome of a program's run.
 struct Outcome {
   int exit_code = -1;  // -1 when a signal ended it
   std::string out;

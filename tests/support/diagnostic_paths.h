@@ -7,7 +7,7 @@
 
 namespace shardwise::test {
 
-/// What each of the problems is with, as Diagnostic::path.
+/// Paths of the problems, as Diagnostic::path.
 inline std::vector<std::string> paths_of(const Diagnostics& problems) {
   std::vector<std::string> paths;
   for (const Diagnostic& each : problems) paths.push_back(each.path);

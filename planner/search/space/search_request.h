@@ -21,7 +21,7 @@ namespace shardwise {
 class SearchMemory;
 struct SearchProgress;
 
-/// Quantity of which the best layout has least (or, of tokens_per_dollar, most). On the same GPUs
+/// Quantity that is least (tokens_per_dollar: most) in the best layout. On the same GPUs with the
 /// same batch, step_time, cost and tokens_per_dollar rank alike; over several counts of GPUs they
 /// do not.
 enum class Objective : std::uint8_t { step_time, memory, cost, tokens_per_dollar };

@@ -21,7 +21,7 @@ class Page {
  public:
   explicit Page(std::string_view text);
 
-  /// What is not well-formed; empty where all is.
+  /// Parts that are not well-formed; empty where all is.
   const std::vector<std::string>& mistakes() const { return mistakes_; }
   const std::vector<PageElement>& elements() const { return elements_; }
   /// Elements of a name with this text in their attributes, in their order.

@@ -24,7 +24,7 @@ inline Plan pipelined(std::int32_t pp) {
   return plan;
 }
 
-/// What a page is made from.
+/// Plan and step from which a page is made.
 struct Made {
   Plan plan;
   Simulation simulation;

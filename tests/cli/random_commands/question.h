@@ -23,7 +23,7 @@ struct KnownEngine {
   std::vector<std::string> schedules;
 };
 
-/// What the catalogue has, in its own order.
+/// Names of the catalogue, in its own order.
 struct Catalogue {
   std::vector<KnownModel> models;
   std::vector<KnownCluster> clusters;

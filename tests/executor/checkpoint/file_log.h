@@ -14,7 +14,7 @@ namespace shardwise::exec::test {
 constexpr int kRoot = 0;      // the folder that is watched
 constexpr int kNothing = -1;  // a name stands for no file
 
-/// What a program asked of a file or folder. Files have numbers, as names change.
+/// Operation of a program on a file or folder. Files have numbers, as names change.
 struct FileOperation {
   enum class Kind : std::uint8_t {
     names,     // names of the folder stand for other files from now on, all at once

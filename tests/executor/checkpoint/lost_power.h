@@ -12,7 +12,7 @@
 
 namespace shardwise::exec::test {
 
-/// What a power loss leaves of an operation that no fsync of its file or folder followed.
+/// Fate in a power loss of an operation that no fsync of its file or folder followed.
 enum class Fate : std::uint8_t {
   lost,
   done,
@@ -32,7 +32,7 @@ struct Disk {
 /// Operations that the disk may have lost, by place.
 std::vector<std::size_t> not_kept(std::span<const FileOperation> done);
 
-/// What is on the disk when the power is lost after these operations. Lost ones are lost whatever
+/// Disk when the power is lost after these operations. Lost ones are lost whatever
 /// came after them: stricter than file systems that keep an order of names, as POSIX has none.
 Disk disk_after(std::span<const FileOperation> done, const std::map<std::size_t, Fate>& fates);
 

@@ -51,7 +51,7 @@ class FakeGpu {
   CudaDevice& device() { return *device_; }
   Compute& compute() { return *compute_; }
 
-  /// What was done that CUDA or cuBLASLt forbid.
+  /// Calls that CUDA or cuBLASLt forbid.
   static std::vector<std::string> complaints() {
     std::vector<std::string> all = fake_cuda::complaints();
     for (const std::string& each : fake_cublaslt::complaints()) all.push_back(each);

@@ -48,7 +48,7 @@ std::vector<E> unwritten(std::int64_t count) {
                         from_float<E>(std::numeric_limits<float>::quiet_NaN()));
 }
 
-/// What one rounding to E and some of fp32 lose of numbers of the size of the largest.
+/// Loss by one rounding to E and some of fp32, of numbers of the size of the largest.
 template <class E>
 double tolerance() {
   return sizeof(E) == 2 ? 5e-3 : kFp32Tolerance;

@@ -46,7 +46,7 @@ class FakeCudnn {
   std::int64_t destroyed = 0;
   std::map<cudnnBackendDescriptor_t, Object> objects;  // that are not destroyed
   std::size_t version = 91900;
-  /// Of the last execution.
+  /// Places of the last execution.
   std::map<std::int64_t, void*> places;
   std::map<std::int64_t, float> numbers;  // read where the place is in the host's memory
   void* workspace = nullptr;

@@ -33,7 +33,7 @@ class Counters {
     }
   }
 
-  /// What the run's number is: as the host's writes before a step.
+  /// Sets the run's number: as the host's writes before a step.
   void set(CudaDevice& device, DeviceStream& stream, std::int32_t run) const {
     device.upload(memory_.at(), std::as_bytes(std::span(&run, 1)), stream);
     device.synchronize(stream);

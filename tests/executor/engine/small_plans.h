@@ -18,7 +18,7 @@ Plan small_plan_of(const std::string& model, const Layout& layout,
 
 Layout over(std::int32_t tp, std::int32_t dp_shard = 1, int zero_stage = 0);
 
-/// What a rank of such a plan computes with.
+/// Kernels of a rank of such a plan.
 LayerKernels kernels_of(const Plan& plan, std::int64_t rank);
 
 /// A text for small_plan_of().

@@ -25,7 +25,7 @@ Plan deep_plan(const Layout& layout, std::int64_t num_microbatches, bool tied = 
 /// A text for them.
 TokenSequences laptop_text(const Plan& plan);
 
-/// What a run of so many steps gives.
+/// Curve of a run of so many steps.
 struct Curve {
   std::vector<double> losses;
   std::vector<double> norms;

@@ -8,7 +8,7 @@
 
 namespace shardwise::exec::test {
 
-/// What a run may take to end on a machine that is busy with other tests.
+/// Longest time of a run to end on a machine that is busy with other tests.
 inline constexpr std::chrono::milliseconds kLongWait{120'000};
 
 /// A program that runs beside the test, with its output in files. It does not outlive the test.

@@ -19,7 +19,7 @@ enum class FakeKernels : std::uint8_t { cpu, gpu };
 /// Begins a test: the machine has these GPUs, and orders are drawn from `seed`.
 void reset_fake_gpus(std::uint64_t seed, const fake_cuda::Machine& machine,
                      FakeKernels kernels = FakeKernels::cpu);
-/// What use_gpu_library() takes, and what each open() gives.
+/// Plugin that use_gpu_library() takes, and that each open() gives.
 const GpuPlugin* fake_gpu_plugin();
 
 /// Whether the kernels of the rank that was given a GPU last were asked for equal bits.
@@ -36,7 +36,7 @@ void meet_in_folder(const std::string& folder);
 std::map<std::string, int> gpu_calls();
 /// Whether a call has failed because fail_gpu_call() said so.
 bool gpu_call_has_failed();
-/// What was done that CUDA, NCCL or cuBLASLt forbid, and what was made and not given back, one line
+/// Calls that CUDA, NCCL or cuBLASLt forbid, and what was made and not given back, one line
 /// each.
 std::vector<std::string> gpu_complaints();
 

@@ -17,7 +17,7 @@ namespace shardwise::exec::test {
 
 /// How ranks move tensors.
 enum class Moves : std::uint8_t { nccl, loopback };
-/// What becomes of a step after the first three.
+/// Fate of a step after the first three.
 enum class Steps : std::uint8_t {
   recorded,    // every operation between events that tell the time
   issued,      // one by one
@@ -25,7 +25,7 @@ enum class Steps : std::uint8_t {
   as_trained,  // a graph's launch, but recorded where a run with a report records
 };
 
-/// What is wrong with a rank: tests must find it. In steps that are not recorded.
+/// Defect of a rank, which tests must find. In steps that are not recorded.
 struct Defect {
   static constexpr int kEveryRank = -2;
   int rank = -1;  // none
@@ -50,7 +50,7 @@ struct GpuJob {
   Defect defect = {};
 };
 
-/// What a run gives, and what the fakes say of it.
+/// Results of a run, and what the fakes say of it.
 struct GpuRun {
   Curve curve;
   std::string why;                      // it failed; empty when it did not

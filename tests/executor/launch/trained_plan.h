@@ -9,7 +9,7 @@
 
 namespace shardwise::exec::test {
 
-/// What ranks of threads made of a plan.
+/// Results of a plan that ranks of threads trained.
 struct TrainedPlan {
   std::vector<double> losses;  // by step
   std::vector<double> norms;

@@ -37,7 +37,7 @@ struct ModelRun {
   std::vector<float> logits;
   std::map<std::string, std::vector<float>> gradients;  // by the checkpoint's name
 };
-/// What runs it; memory and streams are the device's.
+/// Platform that runs it; memory and streams are the device's.
 struct Platform {
   Device& device;
   Compute& compute;

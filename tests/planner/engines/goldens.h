@@ -39,7 +39,7 @@ struct EngineGoldens {
 /// Every engine in the order of the names, with the cases of all its files (fsdp2.json,
 /// fsdp2.parts.json). Fails the program with what is wrong with one.
 std::vector<EngineGoldens> engine_goldens();
-/// The same of another file, whose name begins with the engine's: "DIR/fsdp2.json".
+/// Goldens of another file, whose name begins with the engine's: "DIR/fsdp2.json".
 EngineGoldens engine_goldens(const std::filesystem::path& file);
 
 /// How the planner and the engine differ in a figure of a case.
@@ -49,7 +49,7 @@ struct EngineDifference {
   double percent = 0;    // ours over the engine's, less one; of a list its sum
   bool accepted = true;  // equal, or within what a peak may be off by
 };
-/// Of every figure of the case, in order.
+/// Differences of every figure of the case, in order.
 std::vector<EngineDifference> differences(const EngineCase& golden);
 
 /// A row an engine in Markdown: version, cases, figures, how many differ and by how much.

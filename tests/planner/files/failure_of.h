@@ -6,7 +6,7 @@
 
 namespace shardwise::test {
 
-/// What a function that must fail says.
+/// Message of a function that must fail.
 template <class Function>
 std::string failure_of(const Function& function) {
   try {

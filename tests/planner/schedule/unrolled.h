@@ -7,7 +7,7 @@
 
 namespace shardwise::test {
 
-/// The same slots one by one, without loops.
+/// Slots one by one, without loops.
 inline PipelineSlots unrolled(const PipelineSlots& slots) {
   PipelineSlots all = slots;
   all.slots.clear();

@@ -47,7 +47,7 @@ inline Row llama_row() {
   return row;
 }
 
-/// The same under Megatron's distributed optimizer with tp 2, pp 2.
+/// Row under Megatron's distributed optimizer with tp 2, pp 2.
 inline Row megatron_row() {
   Row row = llama_row();
   row.id = "test/megatron";

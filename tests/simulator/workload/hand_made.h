@@ -19,7 +19,7 @@ class HandMade {
                     std::initializer_list<std::uint32_t> waits = {});
   std::uint32_t add(std::size_t stage, Stream stream, double seconds,
                     const std::vector<std::uint32_t>& waits);
-  /// The same as a collective.
+  /// Adds a collective as above.
   std::uint32_t collective(std::size_t stage, Stream stream, double seconds, GroupKind group,
                            const std::vector<std::uint32_t>& waits = {});
   /// A buffer of `bytes`. \returns its index

@@ -29,9 +29,9 @@ std::vector<std::string> names();
 std::map<std::string, int> calls();
 /// Whether a call has failed because fail() said so.
 bool has_failed();
-/// What was done that cuBLASLt's documentation forbids, one line each.
+/// Calls that cuBLASLt's documentation forbids, one line each.
 std::vector<std::string> complaints();
-/// What was made and not given back, one a line; empty for nothing.
+/// Objects that were made and not given back, one a line; empty for none.
 std::string left_over();
 
 /// The heuristics have nothing for an epilogue from now on, and say so by `status`.
@@ -46,7 +46,7 @@ struct Ran {
   std::int64_t d_stride = 0;  // elements from column to column
 };
 std::vector<Ran> ran();
-/// What the heuristics offer, in this order, whatever reductions are asked for.
+/// Algorithms of the heuristics, in this order, whatever reductions are asked for.
 enum Algorithm { kUnordered = 1, kPlain, kSplit };
 inline constexpr std::int64_t kSplitWorkspace = std::int64_t{1} << 20;
 

@@ -20,7 +20,7 @@
 
 namespace fake_cuda {
 
-/// What a stream runs when its turn comes.
+/// Work that a stream runs when its turn comes.
 struct Work {
   std::string name;             // in messages
   std::function<bool()> ready;  // whether it can begin; none: at once
@@ -52,14 +52,14 @@ struct Machine {
 void reset(std::uint64_t seed, const Machine& machine = {});
 /// How many threads of the host issue work. Work can never go on when all of them wait: 1 at first.
 void set_hosts(int hosts);
-/// What was done that CUDA's documentation forbids, or could never go on, one line each.
+/// Calls that CUDA's documentation forbids, or that could never go on, one line each.
 std::vector<std::string> complaints();
 /// Has the calling thread stand for a process that sees this GPU of the machine alone, as by
 /// CUDA_VISIBLE_DEVICES, until reset().
 void see_only(int gpu);
 /// Adds a line to them: for fakes of other libraries.
 void complain(const std::string& line);
-/// What was made and not given back, "2 streams, 1 event"; empty for nothing.
+/// Objects that were made and not given back, "2 streams, 1 event"; empty for none.
 std::string left_over();
 
 /// How often each call was made since reset().

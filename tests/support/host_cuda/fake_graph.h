@@ -10,7 +10,7 @@
 
 namespace fake_cuda {
 
-/// What was issued to the streams of one capture.
+/// Work that was issued to the streams of one capture.
 struct Capture {
   struct Step {
     std::size_t stream = 0;  // of `streams`

@@ -19,7 +19,7 @@
 
 namespace fake_nccl {
 
-/// What a rank says of a collective: the same on all.
+/// Shape of a collective as a rank states it: the same on all.
 struct Shape {
   std::string call;
   std::size_t count = 0;

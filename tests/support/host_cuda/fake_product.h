@@ -44,7 +44,7 @@ Said read(const shardwise::exec::CublasLtCalls& calls, cublasLtMatmulDesc_t prod
           cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
           cublasLtMatrixLayout_t d);
 
-/// What is wrong with it; empty for nothing.
+/// Problem of it; empty for none.
 std::string wrong_with(const Said& said);
 
 struct Operands {

@@ -18,7 +18,7 @@ struct Context {
   std::size_t bytes = 0;
 };
 
-/// What the threads of kernels need.
+/// Stack of a thread of kernels.
 inline constexpr std::size_t kStackBytes = std::size_t{64} << 10U;
 /// A stack with a page behind its end that nobody may touch; kept until the program ends.
 Context new_stack(std::size_t bytes = kStackBytes);

@@ -30,7 +30,7 @@ extern dim3 gridDim;
 
 namespace host_cuda {
 
-/// Of the orders that are drawn from now on.
+/// Sets the seed of the orders that are drawn from now on.
 void set_seed(std::uint64_t seed);
 
 /// Runs all threads of a grid, block after block in a drawn order, and returns when they have

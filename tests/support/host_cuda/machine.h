@@ -59,7 +59,7 @@ struct Meeting {
   std::array<void*, 2> edges{};
 };
 
-/// What a lane brings to a shuffle and wants from it.
+/// Values that a lane brings to a shuffle and wants from it.
 struct Wish {
   std::array<unsigned char, 64> brought{};
   void* place = nullptr;
