@@ -12,11 +12,16 @@ Traffic norm_traffic(const OperationSpec& op, const JobSpec& job, Kernels kernel
   if (kernels == Kernels::planned) t.backward = 4 * b;
   const bool composite = job.rms_norm == RmsNormKernel::composite;
   if (kernels == Kernels::eager && op.rms && composite) {
-    // Composite: to fp32, square, mean, scale, back, times gain. Backward visits each again.
+    // Composite: to fp32, square, mean, scale, back, times gain. Root and epsilon are kernels too.
     t.forward = (b + kFp32) + 2 * kFp32 + kFp32 + 2 * kFp32 + (kFp32 + b) + 2 * b;
-    t.backward = 2 * t.forward;
-    t.forward_kernels = 6;
-    t.backward_kernels = 10;
+    t.forward_kernels = 8;
+    // The gradient times gain, to fp32, times root; times input and its sum for the root's; that
+    // over the width, the input once more for the square's, times it and doubled; both added and
+    // back. The gain's own gradient is a product and its sum.
+    const double gain = job.frozen_base ? 0 : 3 * b + b;
+    t.backward = gain + 2 * b + (b + kFp32) + 2 * kFp32 + (3 * kFp32 + kFp32) +
+                 (kFp32 + 2 * kFp32 + 2 * kFp32 + 3 * kFp32) + 3 * kFp32 + (kFp32 + b);
+    t.backward_kernels = job.frozen_base ? 14 : 16;
   } else if (kernels == Kernels::eager) {
     t.backward = 5 * b;  // the gains' gradient reads input and output gradient once more
   }
@@ -33,6 +38,19 @@ Traffic activation_traffic(const OperationSpec& op, Kernels kernels, bool fused,
   return {5 * b, 9 * b, 2, 3};
 }
 
+/// Of queries and keys, each by its own kernels where nothing is fused.
+Traffic rope_traffic(const JobSpec& job, bool eager, double b) {
+  if (!eager) return {2 * b, 2 * b, 2, 2};
+  if (job.rms_norm == RmsNormKernel::composite) {
+    // transformers': two products, one half's sign, both halves joined, the sum. Backward also
+    // fills and copies for each half, and adds what the halves and the products make.
+    return {2 * (2 * b) + b + 2 * b + 3 * b, 2 * (2 * b) + b + 2 * (2 * b) + 2 * (3 * b), 10, 18};
+  }
+  // A product of complex numbers in fp32, cast before and after.
+  const double each = (b + kFp32) + 2 * kFp32 + (kFp32 + b);
+  return {each, each, 6, 6};
+}
+
 Traffic loss_traffic(const JobSpec& job, Kernels kernels, double b) {
   switch (job.loss) {
     case LossKernel::by_engine:
@@ -40,7 +58,14 @@ Traffic loss_traffic(const JobSpec& job, Kernels kernels, double b) {
     case LossKernel::materialised:
       // Cast to fp32, log-softmax, pick; its gradient, cast back. torch.compile joins the casts.
       if (kernels == Kernels::compiled) return {2 * b + kFp32, kFp32 + b, 2, 1};
-      return {(b + kFp32) + 2 * kFp32, 2 * kFp32 + (kFp32 + b), 4, 3};
+      // Megatron's own: to fp32, largest, less it, exponent, sum, over it; its gradient in place.
+      // Source: NVIDIA/Megatron-LM@d98e8a64:megatron/core/tensor_parallel/cross_entropy.py.
+      if (kernels == Kernels::transformer_engine) {
+        return {(b + kFp32) + kFp32 + 2 * kFp32 + 2 * kFp32 + kFp32 + 2 * kFp32,
+                2 * kFp32 + (kFp32 + b), 7, 3};
+      }
+      // Backward fills a tensor for the picked elements and reads it with the log-softmax.
+      return {(b + kFp32) + 2 * kFp32, kFp32 + 3 * kFp32 + (kFp32 + b), 4, 4};
     case LossKernel::fused:
       return {2 * b + b, 2 * b, 2, 1};  // largest, sum; gradient in place
     case LossKernel::fused_fp32:
@@ -64,8 +89,7 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
     case OpKind::activation:
       return activation_traffic(op, kernels, ours.fuses_activation, b);
     case OpKind::rope:
-      // Eager: two products, the rotation, the sum, for queries and for keys.
-      return eager ? Traffic{8 * b, 8 * b, 8, 8} : Traffic{2 * b, 2 * b, 2, 2};
+      return rope_traffic(job, eager, b);
     case OpKind::residual: {
       // Backward: the gradients of the two branches are added. torch.compile joins the addition
       // with the norm that follows, which then reads nothing again.
