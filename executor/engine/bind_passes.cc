@@ -134,16 +134,24 @@ OpKernel ProgramBinder::backward(const ProgramOp& op) {
   };
 }
 
-/// Between two regions of a pass: a tensor of the layer, in its place.
+/// Between two regions of a pass: a tensor of the layer, in its place. Behind the last region of a
+/// stage: the stream, which is copied to the message that leaves.
 OpKernel ProgramBinder::meet(const ProgramOp& op) {
-  const Operand& tensor = program_.operands_of(op).front();
+  const Operands operands = program_.operands_of(op);
+  const Operand& tensor = operands.front();
+  const Operand* const sent = operands.size() > 1 ? &operands[1] : nullptr;
   const CollectiveKind kind = program_.communication(op)->kind;
   const bool gathers = kind == CollectiveKind::all_gather;
   SHARDWISE_CHECK((gathers || kind == CollectiveKind::all_reduce) && gathers == (tensor.piece > 0),
                   name_of(program_, op));
+  if (!gathers) {
+    return [this, tensor, sent, group = group_of(op)](DeviceStream& stream) {
+      group->all_reduce(numbers(tensor), stream);
+      copy_stream(&tensor, sent, stream);
+    };
+  }
   return [this, tensor, group = group_of(op)](DeviceStream& stream) {
     const TensorView all = numbers(tensor);
-    if (tensor.piece == 0) return group->all_reduce(all, stream);
     const Piece own = piece_of(tensor.count, tensor.piece, group->rank());
     group->all_gather(all.part(own.begin, own.count), all, tensor.piece, stream);
   };

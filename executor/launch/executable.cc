@@ -83,8 +83,6 @@ void check_tensor_parallel(const Plan& plan, Refusals& refused) {
   refused.unless(plan.engine.vocabulary_multiple == 1, "/engine/vocabulary_multiple",
                  fmt::format("{} with tp {}", plan.engine.vocabulary_multiple, layout.tp), "1 is");
   refused.unless(!layout.sequence_parallel, "/layout/sequence_parallel", "true", "false is");
-  refused.unless(layout.pp == 1, "/layout/pp", fmt::format("{} with tp {}", layout.pp, layout.tp),
-                 "pipelines are with tp 1, tensor parallelism is with pp 1");
   const std::int64_t shared = plan.model.num_key_value_heads;
   refused.unless(shared % layout.tp == 0, "/layout/tp",
                  fmt::format("{} over {} key and value heads", layout.tp, shared),

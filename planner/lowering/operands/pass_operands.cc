@@ -99,7 +99,8 @@ bool PassOperands::works_on_stream(OpId op) const {
   return !head || each.role == OpRole::forward || is_last_region(op);
 }
 
-/// The tensor of a collective between two regions.
+/// The tensor of a collective between two regions. One that ends a stage's pass leaves the stream
+/// in the buffer of the message too.
 void PassOperands::met(OpId op) {
   const ProgramOp& each = writer_.operation(op);
   const std::vector<MetTensor>& tensors = writer_.run().room(each.layer).met(each.role);
@@ -127,6 +128,7 @@ void PassOperands::met(OpId op) {
   }
   SHARDWISE_CHECK(operand.buffer != kNone, name_of(writer_.program(), each));
   writer_.add(op, operand);
+  writer_.add(op, message_of(writer_, op, Access::output, true));
 }
 
 /// What the host hands an embedding and a head, and what the head hands back.

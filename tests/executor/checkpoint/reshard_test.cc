@@ -91,8 +91,7 @@ void expect_same(const SavedCheckpoint& a, const SavedCheckpoint& b, const std::
   }
 }
 
-Layout in_stages(std::int32_t pp, std::int32_t vpp = 1) {
-  Layout layout = over(1);
+Layout in_stages(std::int32_t pp, std::int32_t vpp = 1, Layout layout = over(1)) {
   layout.pp = pp;
   layout.vpp = vpp;
   return layout;
@@ -108,11 +107,18 @@ Layout with_replicas(Layout layout, bool outer) {
 TEST(Reshard, KeepsEveryBitOfWeightsAndMomentsOverEveryMesh) {
   for (const char* model : {"gpt2-tiny", "llama-tiny", "qwen3-tiny"}) {
     const bool few_heads = std::string(model) == "qwen3-tiny";  // two of keys and values
-    const std::vector<Layout> meshes = {over(1),       over(2),
-                                        over(1, 2, 3), few_heads ? over(2, 2, 1) : over(4),
-                                        in_stages(2),  over(2, 2, 3),
-                                        over(2, 3, 2), with_replicas(over(2, 2, 3), true),
-                                        over(2),       with_replicas(over(2, 2, 0), false),
+    const std::vector<Layout> meshes = {over(1),
+                                        over(2),
+                                        over(1, 2, 3),
+                                        few_heads ? over(2, 2, 1) : over(4),
+                                        in_stages(2),
+                                        over(2, 2, 3),
+                                        over(2, 3, 2),
+                                        with_replicas(over(2, 2, 3), true),
+                                        over(2),
+                                        with_replicas(over(2, 2, 0), false),
+                                        in_stages(2, 1, over(2)),
+                                        in_stages(2, 1, over(2, 2, 3)),
                                         over(1)};
     const Scratch scratch(shardwise::test::memory_folder());
     const auto folder = [&](std::size_t i) { return scratch.folder() / std::to_string(i); };
@@ -159,9 +165,22 @@ TEST(Reshard, FollowsTheCurveOfARunThatWasNeverInterrupted) {
   const auto plan = [](const Layout& layout) {
     return small_plan_of("gpt2-tiny", layout, 4 / layout.dp());
   };
-  const std::vector<Layout> meshes = {over(2),       over(1),         over(4),       in_stages(2),
-                                      over(2, 2, 3), in_stages(2, 2), over(2, 2, 2), over(1, 4, 3),
-                                      over(4, 2, 1), in_stages(4),    over(2, 4, 3), over(1, 2, 0),
+  const std::vector<Layout> meshes = {over(2),
+                                      over(1),
+                                      over(4),
+                                      in_stages(2),
+                                      over(2, 2, 3),
+                                      in_stages(2, 2),
+                                      over(2, 2, 2),
+                                      over(1, 4, 3),
+                                      over(4, 2, 1),
+                                      in_stages(4),
+                                      over(2, 4, 3),
+                                      over(1, 2, 0),
+                                      in_stages(2, 1, over(2, 2, 3)),
+                                      in_stages(2, 2, over(2)),
+                                      over(4),
+                                      in_stages(4, 1, over(2)),
                                       over(2)};
   const Scratch scratch(shardwise::test::memory_folder());
   const std::vector<double> whole =

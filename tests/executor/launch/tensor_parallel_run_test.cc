@@ -201,11 +201,6 @@ TEST(TensorParallelRun, IsRefusedBeforeAnythingIsAllocatedWhereItCannotBeExecute
   EXPECT_THAT(refusal(plan), HasSubstr("/layout/sequence_parallel: true cannot be executed\n"
                                        "    false is"));
   plan = shared_plan("llama-tiny", 2);
-  plan.layout.pp = 2;
-  plan.cluster = *with_gpus(*find_cluster("laptop"), 4);
-  EXPECT_THAT(refusal(plan), HasSubstr("/layout/pp: 2 with tp 2 cannot be executed\n    pipelines "
-                                       "are with tp 1, tensor parallelism is with pp 1"));
-  plan = shared_plan("llama-tiny", 2);
   plan.job.calculate_per_token_loss = true;
   EXPECT_THAT(refusal(plan), HasSubstr("/job/calculate_per_token_loss: true with tp 2 cannot be "
                                        "executed\n    false is"));
