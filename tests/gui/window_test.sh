@@ -85,8 +85,14 @@ viewer=
 [ "$code" -eq 0 ] || { echo "the viewer ended with $code"; cat "$scratch/viewer.log"; exit 1; }
 grep -q '"schema": "shardwise.view/1"' "$scratch/shardwise/view.json"
 
-# Without anything it shows the menus of model and cluster.
-"$bin/shardwise-view" --size 1200x800 >"$scratch/viewer.log" 2>&1 &
+# Without anything it shows the menus of model and cluster. It writes neither below a relative folder
+# (defect N7), nor what the view.json in HOME leads to, here of another user where root asks (N3).
+mkdir -p "$scratch/user/.local/state/shardwise"
+echo precious >"$scratch/mine"
+ln -s "$scratch/mine" "$scratch/user/.local/state/shardwise/view.json"
+[ "$(id -u)" != 0 ] || chown -hR 65534:65534 "$scratch/user"
+env -C "$scratch" XDG_STATE_HOME=relative HOME="$scratch/user" \
+  "$bin/shardwise-view" --size 1200x800 >"$scratch/viewer.log" 2>&1 &
 viewer=$!
 eventually "the viewer shows no window without a plan" find_window
 eventually "ctrl+q does not end the viewer without a plan" quit
@@ -94,4 +100,7 @@ code=0
 wait "$viewer" || code=$?
 viewer=
 [ "$code" -eq 0 ] || { echo "without a plan the viewer ended with $code"; cat "$scratch/viewer.log"; exit 1; }
+[ "$(cat "$scratch/mine")" = precious ] || { echo "what view.json leads to was written"; exit 1; }
+[ -L "$scratch/user/.local/state/shardwise/view.json" ] || { echo "view.json was replaced"; exit 1; }
+[ ! -e "$scratch/relative" ] || { echo "a relative folder was made"; exit 1; }
 echo "the window opened, took keys and ended with 0"
