@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/cost/layer/adapters.h"
+#include "planner/cost/layer/operation_sizes.h"
 #include "planner/cost/software/usual_kernels.h"
 #include "planner/question/flags.h"
 #include "planner/spec/text/number.h"
@@ -100,6 +101,13 @@ void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics
                    choice.rank) +
            (packed ? ", beside matrices of bitsandbytes" : ""),
        kSource});
+  if (multiplies_adapters_wide(subject.job, subject.engine)) {
+    subject.assumptions.push_back(
+        {"adapters.wide",
+         "adapters in fp32 multiply in fp32, as where neither autocast nor FSDP's mixed precision "
+         "casts them (--main-dtype bf16: all of it in 16 bits)",
+         kSource});
+  }
   if (!packed) return;
   JobSpec& job = subject.job;
   if (job.main_dtype == DType::fp32) {

@@ -1,6 +1,15 @@
 #include "planner/cost/layer/operation_sizes.h"
+#include "planner/cost/software/timing.h"
+#include "planner/cost/software/usual_kernels.h"
 
 namespace shardwise {
+
+bool multiplies_adapters_wide(const JobSpec& job, const EngineProfile& engine) {
+  const Kernels kernels = kernels_of(job, engine);
+  const bool torch = kernels == Kernels::eager || kernels == Kernels::compiled;
+  return torch && !has_megatron_modules(engine) && engine.main_weights == MainWeights::parameter &&
+         !engine.keeps_buckets && job.main_dtype == DType::fp32 && bits_of(job.precision) == 16;
+}
 
 void size_adapter(OperationMemory& m, const OperationSizes& s, const AdaptedLinear& linear) {
   const std::int64_t rows = m.operation->routed_expert ? s.routed : s.tokens;
@@ -17,6 +26,14 @@ void size_adapter(OperationMemory& m, const OperationSizes& s, const AdaptedLine
   // and its mask are kept, and what lora_A makes. What lora_B makes, scaled, and the sum with what
   // the frozen product made are there at once. Backward has the scaled gradient, and the gradient
   // of x of either branch. Source: peft@v0.21.2:src/peft/tuners/lora/layer.py, Linear.forward.
+  if (s.wide_adapters) {
+    // All of that in fp32: the input is cast first, the sum and its gradient last.
+    const std::int64_t output = m.output / s.bytes * kFp32Bytes;
+    m.copies += input * (kFp32Bytes + kMaskBytes) + rows * linear.rank * kFp32Bytes;
+    m.forward_extra += 2 * output;
+    m.backward_extra += 2 * output + input * kFp32Bytes;
+    return;
+  }
   m.copies += input * (s.bytes + kMaskBytes) + rows * linear.rank * s.bytes;
   m.forward_extra += 2 * m.output;
   m.backward_extra += m.output + input * s.bytes;

@@ -151,6 +151,7 @@ class LayerPricer {
   /// Compute dtype of a weight product.
   DType weight_dtype(const OperationSpec& op) const;
 
+  const GpuSpec& gpu() const { return cluster_.gpu; }
   const LayerSizes& sizes() const { return sizes_; }
   LayerNotes& notes() const { return notes_; }
 

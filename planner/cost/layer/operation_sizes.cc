@@ -44,6 +44,7 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.dropout = job.dropout > 0;
   s.frozen = job.frozen_base;
   s.names_adapters = job.frozen_base && has_adapters(model);
+  s.wide_adapters = s.names_adapters && multiplies_adapters_wide(job, engine);
   s.precision = job.precision;
   s.recipe = job.fp8_recipe;
   s.saved_inputs = job.saved_linear_inputs;

@@ -45,6 +45,7 @@ struct OperationSizes {
   bool dropout = false;
   bool frozen = false;          // only adapters are trained …
   bool names_adapters = false;  // … those that the model has; else of queries and values
+  bool wide_adapters = false;   // which multiply in fp32: multiplies_adapters_wide()
   bool narrow = false;          // products in 8 bits (or 4)
   bool keeps_narrow = false;    // what a product keeps of its input is the 8-bit copy
   bool gathers_narrow = false;  // its matrix arrives in 8 bits
@@ -101,6 +102,12 @@ struct OperationSizes {
 
 OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
                                const EngineProfile& engine, const Layout& layout);
+
+/// Whether adapters in fp32 cast their input and multiply in fp32: under PyTorch's FSDP, which a
+/// single GPU is too, unless autocast or FSDP's mixed precision casts them, which is not modelled.
+/// Source: peft@v0.21.2:src/peft/tuners/lora/layer.py, Linear.forward, and
+/// tuners_utils.py, cast_adapter_dtype and _cast_input_dtype.
+bool multiplies_adapters_wide(const JobSpec& job, const EngineProfile& engine);
 
 // What each kind of operation keeps and needs; what it reads is filled in by the caller.
 void size_norm(OperationMemory& m, const OperationSizes& s);

@@ -140,7 +140,8 @@ TEST(Adapters, OfNamesThatNoLinearLayerHasAreReturned) {
 }
 
 // What autograd keeps of peft 0.21.2's Linear with dropout, by saved_tensors_hooks: the input after
-// dropout, [tokens, in], and what lora_A makes, [tokens, rank], besides a mask.
+// dropout, [tokens, in], and what lora_A makes, [tokens, rank], besides a mask, in the adapter's
+// type.
 TEST(Adapters, KeepTheirInputAfterDropoutAndWhatTheFirstMatrixMakes) {
   ModelSpec model = *load_model("llama-3.1-8b");
   AdapterChoice choice;
@@ -150,11 +151,16 @@ TEST(Adapters, KeepTheirInputAfterDropoutAndWhatTheFirstMatrixMakes) {
   JobSpec job = frozen_job();
   job.sequence_length = 1024;
   const LayerSpec& block = model.kinds[static_cast<std::size_t>(model.layers[1])];
-  for (const OperationMemory& m :
-       operation_memories(model, block, job, *find_engine("fsdp1"), Layout())) {
-    if (m.operation->kind != OpKind::gemm) continue;
-    const bool down = m.operation->name == "mlp.down_proj";
-    EXPECT_EQ(m.copies, down ? 1024 * (14336 * 3 + 16 * 2) : 0) << m.operation->name;
+  for (const DType dtype : {DType::bf16, DType::fp32}) {
+    job.main_dtype = dtype;
+    const std::int64_t bytes = bytes_of(dtype);
+    for (const OperationMemory& m :
+         operation_memories(model, block, job, *find_engine("fsdp1"), Layout())) {
+      if (m.operation->kind != OpKind::gemm) continue;
+      const bool down = m.operation->name == "mlp.down_proj";
+      EXPECT_EQ(m.copies, down ? 1024 * (14336 * (bytes + 1) + 16 * bytes) : 0)
+          << m.operation->name;
+    }
   }
 }
 
