@@ -7,10 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "planner/cost/software/usual_kernels.h"
+#include "planner/estimate/estimate.h"
 #include "planner/search/advice/cheapest_fix.h"
 #include "planner/search/advice/default_batch.h"
 #include "planner/search/advice/relief.h"
 #include "planner/search/advice/single_changes.h"
+#include "planner/spec/plan/names.h"
+#include "planner/spec/text/format.h"
 
 namespace shardwise {
 namespace {
@@ -42,6 +46,31 @@ Advice few_changes(const Asked& s, Layout layout, Bytes usable) {
     if (best == near.end() || best->memory_gained <= Bytes(0)) break;
     layout = best->change.layout;
     text += best->change.text + ", then ";
+  }
+  return {};
+}
+
+/// "--adamw paged: 61.2 GiB, 1.32 s a step", or that and a few changes of the layout; empty where
+/// the engine takes no optimizer of bitsandbytes or has one, and where it does not fit with it
+/// either.
+Advice states_on_host(const Asked& s, const Layout& layout, Bytes usable) {
+  const bool open = takes_bitsandbytes(s.job, s.engine) && !is_bitsandbytes(s.job.adamw) &&
+                    s.job.moment_dtype == DType::fp32;
+  if (!open) return {};
+  for (const AdamwKernel adamw : {AdamwKernel::paged, AdamwKernel::paged_8bit}) {
+    JobSpec job = s.job;
+    job.adamw = adamw;
+    const std::string flag = fmt::format("--adamw {}", name_of(adamw));
+    const Evaluation cost = evaluate(s.model, s.cluster, job, s.engine, layout);
+    if (fit_of(cost, usable) == Fit::fits) {
+      return {fmt::format("{}: {}, {} a step", flag, format_bytes(cost.point),
+                          format_seconds(cost.step_time)),
+              layout};
+    }
+    Advice changes = few_changes({s.model, s.cluster, job, s.engine, s.is_open}, layout, usable);
+    if (changes.text.empty()) continue;
+    changes.text.insert(0, flag + ", then ");
+    return changes;
   }
   return {};
 }
@@ -78,8 +107,13 @@ Advice advice(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec&
 
 StepReport with_advice(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,
                        const JobSpec& job, const EngineProfile& engine, const Layout& layout) {
-  report.verdict.cheapest_fix =
-      advice(model, cluster, job, engine, layout, report.verdict.usable).text;
+  const std::function<bool(const Layout&)> everything;
+  const Asked all = {model, cluster, job, engine, everything};
+  const Bytes usable = report.verdict.usable;
+  Advice changes = few_changes(all, layout, usable);
+  if (changes.text.empty()) changes = states_on_host(all, layout, usable);
+  if (changes.text.empty()) changes = more_gpus(all, layout);
+  report.verdict.cheapest_fix = std::move(changes.text);
   return report;
 }
 

@@ -29,7 +29,8 @@ Advice advice(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec&
               const EngineProfile& engine, const Layout& layout, Bytes usable,
               const std::function<bool(const Layout&)>& is_open = {});
 
-/// A report whose verdict has it.
+/// A report whose verdict has it. Before more GPUs it proposes bitsandbytes' paged AdamW where the
+/// engine takes it ("--adamw paged: …"), with changes of the layout if need be.
 StepReport with_advice(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,
                        const JobSpec& job, const EngineProfile& engine, const Layout& layout);
 

@@ -68,6 +68,25 @@ TEST(AnswerEstimate, NamesTheCheapestFixWhereItDoesNotFit) {
   }
 }
 
+// Weights and gradients of 7.2 B parameters in fp32 are 54 GiB, AdamW's moments as much.
+TEST(AnswerEstimate, NamesAPagedOptimizerBeforeMoreGpus) {
+  AskedEstimate asked = llama_on_a_node();
+  asked.job.model = "mistral-7b-v0.1";
+  asked.job.engine = "fsdp1";
+  asked.job.cluster = "dgx-a100";
+  asked.job.gpus = "1";
+  asked.job.texts["global_batch_size"] = "1";
+  asked.layout.texts = {{"zero_stage", "0"}, {"recompute", "full"}};
+  const Result<EstimateAnswer> answer = answer_estimate(asked);
+  ASSERT_TRUE(answer.ok()) << to_string(answer.problems());
+  ASSERT_EQ(answer->report.verdict.fit, Fit::does_not_fit);
+  EXPECT_THAT(answer->report.verdict.cheapest_fix, testing::StartsWith("--adamw paged"));
+  asked.job.texts["adamw"] = "paged";
+  const Result<EstimateAnswer> paged = answer_estimate(asked);
+  ASSERT_TRUE(paged.ok()) << to_string(paged.problems());
+  EXPECT_EQ(paged->report.verdict.fit, Fit::fits);
+}
+
 // 405 B parameters in 16 bytes are 6.5 TB: no layout of a node has room.
 TEST(AnswerEstimate, NamesTheFewestGpusWhereNoChangeOfTheLayoutIsEnough) {
   AskedEstimate asked = llama_on_a_node();
