@@ -15,6 +15,7 @@
 #include "planner/question/asked_engines.h"
 #include "planner/question/field_values.h"
 #include "planner/question/flags.h"
+#include "planner/question/stack_flag.h"
 #include "planner/search/advice/default_batch.h"
 #include "planner/spec/plan/plan_fields.h"
 #include "planner/spec/text/nearest.h"
@@ -69,6 +70,20 @@ void note_executed(PlanQuestion& q) {
        "docs/executor.md"});
 }
 
+/// Locks what the stack sets of a layout, but what is locked anyway.
+void lock_stack(const AskedPlan& asked, const Subject& subject, PlanQuestion& q) {
+  for (const auto& [field, value] : stack_settings(subject.engine, q.model, subject.stack).layout) {
+    const bool typed = std::ranges::any_of(asked.locks, [&name = field](const std::string& lock) {
+      return lock.find(name + "=") != std::string::npos;
+    });
+    if (typed) continue;
+    q.locks.emplace_back(field, value);
+    q.assumptions.push_back({"stack.layout",
+                             fmt::format("--stack {}: {} {}", subject.stack, flag_of(field), value),
+                             "docs/time.md, Stacks"});
+  }
+}
+
 /// Engines, model, job and clusters.
 void read_job(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) {
   AskedJob job = asked.job;
@@ -80,6 +95,11 @@ void read_job(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) {
     append_problems(problems, engines.problems());
     job.engine = "";
   }
+  if (asks_for_stack(job.texts) && (asked.job.engine.empty() || q.engines.size() > 1)) {
+    problems.push_back(
+        wrong_flag("--stack", "each engine has its own", "name one engine: --engine"));
+    return;
+  }
   const std::vector<std::string> counts = split_at(asked.job.gpus, ',');
   job.gpus = counts.front();
   Result<Subject> subject = read_subject(job);
@@ -87,6 +107,7 @@ void read_job(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) {
     q.model = std::move(subject->model);
     q.job = std::move(subject->job);
     q.assumptions = std::move(subject->assumptions);
+    if (!subject->stack.empty()) lock_stack(asked, *subject, q);
     if (subject->recompute_core_attention) q.locks.emplace_back("recompute", "selective");
     q.clusters.push_back(subject->cluster);
     for (std::size_t i = 1; i < counts.size(); ++i) {

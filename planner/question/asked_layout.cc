@@ -12,6 +12,7 @@
 #include "planner/estimate/loss_rows.h"
 #include "planner/legality/legality.h"
 #include "planner/question/flags.h"
+#include "planner/question/stack_flag.h"
 #include "planner/schedule/gathers_once.h"
 #include "planner/search/advice/default_batch.h"
 #include "planner/search/search.h"
@@ -73,9 +74,11 @@ std::vector<std::string> given_flags(const AskedLayout& asked) { return flags_of
 
 Result<Layout> read_layout(const AskedLayout& asked, Subject& subject, BatchWhenOpen batch) {
   Diagnostics problems;
+  std::map<std::string, std::string> texts = asked.texts;
+  add_stack(texts, subject);
   const auto given = [&](const char* field) {
-    const auto at = asked.texts.find(field);
-    return at != asked.texts.end() && !at->second.empty();
+    const auto at = texts.find(field);
+    return at != texts.end() && !at->second.empty();
   };
   const EngineProfile& engine = subject.engine;
   Layout layout;
@@ -83,7 +86,7 @@ Result<Layout> read_layout(const AskedLayout& asked, Subject& subject, BatchWhen
   const bool wide = engine.fp32_gradients_default || subject.job.precision == DType::fp32;
   layout.fp32_gradients = wide && !subject.job.reduce_scatter_with_fp32_accumulation;
   layout.reduce_every_microbatch = engine.reduce_every_microbatch;
-  for (const auto& [field, text] : asked.texts) {
+  for (const auto& [field, text] : texts) {
     if (text.empty()) continue;
     const std::string problem = set_field(layout, field, text);
     if (problem.empty()) continue;

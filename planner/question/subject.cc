@@ -20,6 +20,7 @@
 #include "planner/question/module_names.h"
 #include "planner/question/named_gpu.h"
 #include "planner/question/plan_texts.h"
+#include "planner/question/stack_flag.h"
 #include "planner/spec/json/reader.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/plan/plan_fields.h"
@@ -79,7 +80,8 @@ void note_usual_kernels(const AskedJob& asked, const ModelSpec& model, const Job
                         std::span<const EngineProfile* const> engines,
                         std::vector<Assumption>& assumptions) {
   const auto adamw = asked.texts.find("adamw");
-  const bool open = adamw == asked.texts.end() || adamw->second.empty();
+  const bool open =
+      (adamw == asked.texts.end() || adamw->second.empty()) && !asks_for_stack(asked.texts);
   std::erase_if(assumptions, [](const Assumption& each) { return each.id.ends_with(".usual"); });
   for (Assumption& each : usual_kernels_assumptions(model, job, engines, open)) {
     assumptions.push_back(std::move(each));
@@ -102,15 +104,17 @@ Result<Subject> read_subject(const AskedJob& asked) {
   Subject subject;
   std::map<std::string, std::string> texts = asked.texts;
   const bool by_module = names_modules(texts);
-  const AdapterTexts adapters = take_adapter_texts(texts);
-  subject.job = job_of(texts, problems);
   const EngineProfile* engine =
       read_engine(asked.engine.empty() ? kUsualEngine : asked.engine, problems);
   if (engine != nullptr) subject.engine = *engine;
+  take_stack(texts, subject, problems);
+  const AdapterTexts adapters = take_adapter_texts(texts);
+  subject.job = job_of(texts, problems);
 
   Result<ReadModel> model = load_model_and_keys(asked.model);
   if (model) {
-    subject.assumptions = absent_keys_assumption(model->model, model->absent_keys);
+    std::vector<Assumption> absent = absent_keys_assumption(model->model, model->absent_keys);
+    subject.assumptions.insert(subject.assumptions.begin(), absent.begin(), absent.end());
     subject.model = std::move(model->model);
     if (engine != nullptr) add_asked_adapters(adapters, subject, problems);
     expand_modules(subject, problems);
@@ -138,8 +142,8 @@ Result<Subject> read_subject(const AskedJob& asked) {
       append_problems(problems, sized.problems());
     }
     const auto open = [&](const char* field) {
-      const auto at = asked.texts.find(field);
-      return at == asked.texts.end() || at->second.empty();
+      const auto at = texts.find(field);
+      return at == texts.end() || at->second.empty();
     };
     if (open("precision")) subject.job.precision = usual_precision(subject.cluster.gpu);
     if (open("loss_chunk_rows")) {

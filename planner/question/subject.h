@@ -34,6 +34,7 @@ struct Subject {
   EngineProfile engine;
   bool gpus_given = false;
   bool recompute_core_attention = false;  // recompute_modules core_attn
+  std::string stack;                      // "tuned", "ordinary" or, where nobody asks, empty
   std::vector<Assumption> assumptions;    // what was taken for want of a flag or a key
 };
 
