@@ -5,7 +5,8 @@ scripts/kernel_table.py ARCHIVE           print docs/measurements/gpu_kernels.md
 scripts/kernel_table.py ARCHIVE --check   exit code 1 where a kernel is worse than that page has it, or not in it
 scripts/kernel_table.py ARCHIVE --write   write the page
 
-It asks NVIDIA's cuobjdump and nvdisasm, and needs no GPU. Exit code 3 where they are not on this machine.
+No GPU is needed. Loads, stores and branches are what NVIDIA's cuobjdump and nvdisasm read. Without these two --check leaves
+them out, and the page cannot be made: exit code 3.
 """
 import math
 import os
@@ -16,13 +17,16 @@ import subprocess
 import sys
 import sysconfig
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import device_code
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measurements" / "gpu_kernels.md"
 WIDTHS = (128, 64, 32, 16, 8)
 
 # A multiprocessor of sm_90. Source: CUDA C++ Programming Guide, Technical Specifications per Compute Capability;
 # granularities from cuda_occupancy.h of the toolkit, with which tests/scripts/kernel_table_test.py compares blocks_of().
-REGISTERS, REGISTER_UNIT, REGISTERS_A_THREAD = 64 << 10, 256, 255
+REGISTERS, REGISTER_UNIT = 64 << 10, 256
 SHARED, SHARED_UNIT, RESERVED = 228 << 10, 128, 1 << 10
 WARPS, BLOCKS, WARP, PARTITIONS = 64, 32, 32, 4
 MULTIPROCESSORS = 132  # H100 SXM
@@ -115,51 +119,33 @@ def most_dynamic_shared():
     return number_in("executor/kernels/cuda/device_code/device.h", r"kMostSharedBytes = (\d+) << 10;") << 10
 
 
-def kernels_of(archive):
-    """(version of ptxas, {(file, kernel): its row}) of a library or an object of kernels."""
-    tools = folder_of_tools()
-    usage = said(tools, "--dump-resource-usage", "-arch", "sm_90", archive)
-    elf = said(tools, "-elf", "-arch", "sm_90", archive)
-    sass = said(tools, "-sass", "-arch", "sm_90", archive)
+def code_of(archive):
+    """{symbol: SASS} of the archive's code for sm_90. Raises Missing where nothing here can read it"""
+    sass = said(folder_of_tools(), "-sass", "-arch", "sm_90", archive)
+    return dict(re.findall(r"Function : (\S+)\n(.*?)(?=\n\s*Function : |\nFatbin|\Z)", sass, re.S))
 
-    threads = {}
-    for symbol, info in re.findall(r"^\.nv\.info\.(\S+)\n(.*?)(?=^\.nv\.|^\.section|\Z)", elf, re.M | re.S):
-        bound = re.search(r"EIATTR_MAX_THREADS\s+Format:\s+EIFMT_SVAL\s+Value:\s+(0x\w+) (0x\w+) (0x\w+)", info)
-        if bound:
-            threads[symbol] = math.prod(int(each, 16) for each in bound.groups())
-    codes = dict(re.findall(r"Function : (\S+)\n(.*?)(?=\n\s*Function : |\nFatbin|\Z)", sass, re.S))
 
-    rows, file = {}, pathlib.Path(archive).name
-    found = []
-    for line in usage.split("\n"):
-        if line.startswith("member "):
-            file = line.rstrip(":").rpartition(":")[2]
-        symbol = re.match(r"\s*Function (\S+):$", line)
-        if symbol:
-            found.append((file.removesuffix(".o"), symbol.group(1)))
-        elif "REG:" in line:
-            found[-1] += (dict(re.findall(r"([A-Z]+):(\d+)", line)),)
-    if not found:
-        raise Missing(f"{archive} has no code for sm_90: see SHARDWISE_CUDA_ARCHITECTURES")
-    names = named([symbol for _, symbol, _ in found])
-    for file, symbol, used in found:
-        code = codes[symbol]
-        loads, stores, branches = moves_and_branches(code)
-        shared = int(used["SHARED"])
+def kernels_of(archive, codes):
+    """(version of ptxas, {(file, kernel): its row}) of a library or an object. codes: code_of(archive), or {} without moves."""
+    version, kernels = device_code.kernels_of(archive, 90)
+    if not kernels:
+        raise Missing(f"{archive} has no code for sm_90 that is not compressed: see SHARDWISE_CUDA_ARCHITECTURES")
+    names = named([symbol for _, symbol, _ in kernels])
+    rows = {}
+    for file, symbol, facts in kernels:
+        code = codes.get(symbol, "")
         # Only the reserved bytes, and the code reads shared memory: it is given when the kernel is launched.
-        dynamic = shared <= RESERVED and re.search(r"\bLDSM?\b|\bSTS\b|LDGSTS", code) is not None
-        bound = threads.get(symbol, 0)
-        block = max(shared, RESERVED) + (most_dynamic_shared() if dynamic else 0)
-        rows[file, names[symbol]] = {
-            "threads": bound, "registers": int(used["REG"]), "shared": shared, "dynamic": dynamic,
-            "spilled": int(used["STACK"]) + int(used["LOCAL"]) + len(re.findall(r"\b(?:LDL|STL)\b", code)),
-            "blocks": blocks_of(bound, int(used["REG"]), block) if bound else 0,
-            "loads": loads, "stores": stores, "branches": branches,
-        }
-    if len(rows) != len(found):
-        raise SystemExit(f"kernel_table.py: {len(found)} kernels have {len(rows)} names")
-    version = re.search(r"Tool Version:.*\bV([\d.]+)", elf)
-    return version.group(1) if version else "unknown", rows
+        dynamic = facts["shared"] <= RESERVED and re.search(r"\bLDSM?\b|\bSTS\b|LDGSTS", code) is not None
+        block = max(facts["shared"], RESERVED) + (most_dynamic_shared() if dynamic else 0)
+        row = {"threads": facts["threads"], "registers": facts["registers"], "shared": facts["shared"], "dynamic": dynamic,
+               "spilled": facts["local"] + len(re.findall(r"\b(?:LDL|STL)\b", code)),
+               "blocks": blocks_of(facts["threads"], facts["registers"], block) if facts["threads"] else 0}
+        if code:
+            row["loads"], row["stores"], row["branches"] = moves_and_branches(code)
+        rows[file, names[symbol]] = row
+    if len(rows) != len(kernels):
+        raise SystemExit(f"kernel_table.py: {len(kernels)} kernels have {len(rows)} names")
+    return version, rows
 
 
 def moved(counts):
@@ -224,7 +210,8 @@ of a multiprocessor, or more.
 
 `tests/scripts/kernel_table_test.py` compares this table with a build. It fails where a kernel
 spills, or has more registers, fewer blocks or narrower moves. It also fails where the page or the
-build lacks a kernel.
+build lacks a kernel. Moves are compared where NVIDIA's cuobjdump and nvdisasm are. There the test
+also compares the numbers of `scripts/device_code.py` with those of cuobjdump.
 
 ## Grids against places
 
@@ -268,14 +255,14 @@ def worse(version, rows, page):
             lines.append(f"{says}: spills registers or has local memory")
         if key not in before:
             continue
-        now, then = dict(zip(HEAD, cells(key, row))), before[key]
-        if now["blocks"] != "-" and int(now["blocks"]) < int(then["blocks"].replace("-", "0")):
-            lines.append(f"{says}: {now['blocks']} blocks on a multiprocessor, {then['blocks']} in the page")
+        then = before[key]
+        if row["threads"] and row["blocks"] < int(then["blocks"].replace("-", "0")):
+            lines.append(f"{says}: {row['blocks']} blocks on a multiprocessor, {then['blocks']} in the page")
         # Another compiler gives other numbers of registers, which are worse only where blocks are fewer.
-        if version == of_version and int(now["registers"]) > int(then["registers"]):
-            lines.append(f"{says}: {now['registers']} registers, {then['registers']} in the page")
-        lines += [f"{says}: its widest {name} move {widest(now[name])} bits, {widest(then[name])} in the page"
-                  for name in ("loads", "stores") if widest(now[name]) < widest(then[name])]
+        if version == of_version and row["registers"] > int(then["registers"]):
+            lines.append(f"{says}: {row['registers']} registers, {then['registers']} in the page")
+        lines += [f"{says}: its widest {name} move {widest(moved(row[name]))} bits, {widest(then[name])} in the page"
+                  for name in ("loads", "stores") if name in row and widest(moved(row[name])) < widest(then[name])]
     return lines
 
 
@@ -286,12 +273,20 @@ def main():
     if not os.path.exists(sys.argv[1]):
         print(f"kernel_table.py: {sys.argv[1]}: no such file: build executor_kernels_cuda", file=sys.stderr)
         return 2
+    check = sys.argv[2:] == ["--check"]
+    codes = {}
     try:
-        version, rows = kernels_of(sys.argv[1])
+        codes = code_of(sys.argv[1])
+    except Missing as missing:
+        print(f"kernel_table.py: {missing}", file=sys.stderr)
+        if not check:
+            return 3
+    try:
+        version, rows = kernels_of(sys.argv[1], codes)
     except Missing as missing:
         print(f"kernel_table.py: {missing}", file=sys.stderr)
         return 3
-    if sys.argv[2:] == ["--check"]:
+    if check:
         lines = worse(version, rows, PAGE.read_text(encoding="utf-8"))
         print("\n".join(lines) or f"{len(rows)} kernels, none worse than {PAGE.relative_to(ROOT)} has it")
         return 1 if lines else 0
