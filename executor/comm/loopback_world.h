@@ -79,7 +79,7 @@ class LoopbackCommunicator final : public Communicator {
     DType dtype = DType::fp32;
     const std::byte* data = nullptr;
   };
-  /// Of a rank, for the others: its tensors are there; its piece is summed; it has read those of
+  /// State of a rank for others: its tensors are there; its piece is summed; it has read those of
   /// others. Recorded again once all ranks have come to the next collective, and so wait.
   enum class Part : std::uint8_t { there, summed, read };
   struct Shown {
@@ -91,7 +91,7 @@ class LoopbackCommunicator final : public Communicator {
   using Shared = std::vector<Shown>;
 
   static std::shared_ptr<Shared> shared_by(ControlGroup& everyone);
-  /// What each rank has issued; their work before it comes before what the stream gets next.
+  /// Work that each rank has issued; it comes before what the stream gets next.
   std::vector<Issued> meet(const Issued& mine, Part part, DeviceStream& stream);
   Shown& shown(int rank) { return (*shared_)[static_cast<std::size_t>(rank)]; }
   void reduce_piece(const ConstTensorView& all, const Piece& piece, const TensorView& sum, bool add,

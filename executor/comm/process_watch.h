@@ -27,7 +27,7 @@ namespace shardwise::exec {
 /// it does not react, the next one takes its place. A process that is killed has its connections
 /// closed: the launcher, which says so too, is given a second first.
 ///
-/// Of a live job any of them says what all do. Those that may be asked first are told the status of
+/// Any process of a live job says what all do. Those that may be asked first are told the status of
 /// the others once a second, so that what a process did that is stopped is known.
 class ProcessWatch {
  public:
@@ -90,7 +90,7 @@ class ProcessWatch {
   std::string stays_because_;    // written before let_go_
   Clock::time_point let_go_at_;  // likewise
 
-  // What the thread knows.
+  // Knowledge of the thread.
   std::optional<Failure> failure_;
   Clock::time_point gone_at_;
   Clock::time_point told_at_;

@@ -18,7 +18,7 @@ namespace shardwise::exec {
 class Compute;
 class World;
 
-/// What a device says of itself, for messages and reports.
+/// Facts that a device states of itself, for messages and reports.
 struct DeviceFacts {
   std::string name;
   std::string uuid;             // of a GPU, as nvidia-smi spells it; empty on the CPU
@@ -43,7 +43,7 @@ class DeviceEvent {
   DeviceEvent& operator=(const DeviceEvent&) = delete;
 };
 
-/// What one rank computes on. Nothing waits for the device but what says so.
+/// Processor of one rank. Nothing waits for the device but what says so.
 ///
 /// Streams, events and memory are of the device that gave them and end before it. A call that the
 /// device refuses throws the device's own exception, which names the call.
@@ -61,7 +61,7 @@ class Device {
   virtual std::unique_ptr<DeviceEvent> event() = 0;
   /// Records the event after everything issued to the stream so far; recording it again moves it.
   virtual void record(DeviceEvent& event, DeviceStream& stream) = 0;
-  /// What is issued to the stream from here on begins after the event. Of one never recorded: now.
+  /// Work issued to the stream from here on begins after the event. Of one never recorded: now.
   virtual void wait(DeviceStream& stream, const DeviceEvent& event) = 0;
   /// Waits until all that was issued to the stream is over.
   virtual void synchronize(DeviceStream& stream) = 0;
@@ -77,7 +77,7 @@ class Device {
   /// together. Null where `control` moves tensors as well.
   /// \param control  the job's ranks  \param compute  of this device; both outlive the world
   virtual std::unique_ptr<World> world(World& control, Compute& compute, AbortSignal& abort) = 0;
-  /// What runs programs on this device. \param programs  outlive it  \param rank  for messages
+  /// Runner of programs on this device. \param programs outlive it \param rank for messages
   virtual std::unique_ptr<ProgramRunner> runner(const std::vector<const StageProgram*>& programs,
                                                 int rank, AbortSignal& abort) = 0;
 };

@@ -6,7 +6,7 @@
 
 namespace shardwise::exec {
 
-/// What the library gives, before anything else of it is called.
+/// Functions that the library gives, before anything else of it is called.
 struct GpuPlugin {
   /// SHARDWISE_GPU_PLUGIN_ABI of its build: a digest of the headers that the library and
   /// shardwise-run share (executor/CMakeLists.txt), so that each of their changes changes it.

@@ -25,7 +25,7 @@ class NvidiaLibrary {
   /// empty folder), the CUDA toolkit's folders, those of NVIDIA's packages in the active Python or
   /// conda environment, kPython.
   static std::vector<std::string> default_folders(const std::string& package);
-  /// What --libraries names: an environment or a folder, as folders_of_wheels() takes it. For
+  /// Takes the value of --libraries: an environment or a folder, as folders_of_wheels() does. For
   /// libraries that this process opens from now on. \param folder  absolute, or empty for none
   static void look_first_in(const std::string& folder);
 

@@ -15,7 +15,7 @@ namespace shardwise::sim {
 ///   pass is as late;
 /// - kernels of the compute and copy streams lose the share of the multiprocessors that
 ///   communication takes while it moves bytes, at most half of them;
-/// - transfers and the kernels that memory bandwidth holds up share it in proportion to what each
+/// - transfers and the kernels that memory bandwidth limits share it in proportion to what each
 ///   would take alone.
 /// A collective is as slow as the slowest of its simulated ranks. Rates change only when something
 /// begins or ends, and where nothing is shared the times are run_alone's to the bit.

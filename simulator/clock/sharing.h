@@ -46,7 +46,7 @@ struct Load {
   std::array<Demand, kMaxTiers> links{};
   OverlapTax tax;
   double moving = 0;   // share of the memory bandwidth that transfers would take
-  double bound = 0;    // kernels on both streams that memory bandwidth holds up, on average
+  double bound = 0;    // kernels on both streams that memory bandwidth limits, on average
   double threads = 0;  // of a CPU that ranks share
 
   void add(Stream stream, const CostPrice& price) {
@@ -66,7 +66,7 @@ struct Load {
     }
   }
 
-  /// Kernels lose multiprocessors, at most half of them; those that memory bandwidth holds up lose
+  /// Kernels lose multiprocessors, at most half of them; those that memory bandwidth limits lose
   /// that, if it is more. 1 = as fast as alone.
   double compute_rate(const CostPrice& price) const {
     if (price.threads > 0) return std::min(1.0, price.room / threads);

@@ -38,7 +38,7 @@ RecordedStep recorded(const StageRunTimes& run);
 /// Communication of one axis inside whole layers.
 struct WithinLayers {
   Seconds alone;    // all of it
-  Seconds exposed;  // that which holds up the layer's kernels
+  Seconds exposed;  // that which delays the layer's kernels
 };
 
 /// Communication inside one operation that is a pass of a whole layer.

@@ -32,7 +32,7 @@ struct CostPrice {
   /// Share of one link of each tier, at its full rate, that one rank asks for while it runs alone.
   std::array<double, kMaxTiers> link_share{};
   /// Share of the GPU's memory bandwidth that a transfer takes while it runs alone; of compute,
-  /// share of its time that goes to kernels which memory bandwidth holds up.
+  /// share of its time that goes to kernels which memory bandwidth limits.
   double memory_share = 0;
   /// On a CPU that ranks share: threads that it runs on, and of how many in all it would lose
   /// nothing. 0 = an accelerator.

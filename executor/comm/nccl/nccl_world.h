@@ -45,7 +45,7 @@ class NcclWorld final : public World {
                                               Control control) override {
     return control_.control_group(ranks, control);
   }
-  /// Of several ranks: a communicator of one takes memory and moves nothing (NCCL issue 2363).
+  /// Makes one for several ranks: of one it takes memory and moves nothing (NCCL issue 2363).
   std::unique_ptr<Communicator> communicator(const std::vector<std::int64_t>& ranks,
                                              Stream stream) override;
   /// As the policy says. \pre at an address that 4096 divides
@@ -59,7 +59,7 @@ class NcclWorld final : public World {
     std::vector<std::int64_t> ranks;
     std::string purpose;
   };
-  /// What NCCL reads and writes at the end of a call, however long after it that is.
+  /// Memory that NCCL reads and writes at the end of a call, however long after it that is.
   struct Slot {
     std::string name;
     ncclComm_t comm = nullptr;
@@ -85,7 +85,7 @@ class NcclWorld final : public World {
   int exceptions_ = std::uncaught_exceptions();  // under way when this was made
   NcclPolicy policy_;
   NcclContext context_;
-  // Of the rank's thread. They stay where they are until all communicators have ended.
+  // Memory of the rank's thread. It stays where it is until all communicators have ended.
   std::deque<Slot> slots_;
   std::deque<Registered> registered_;
   std::shared_ptr<NcclHandle> root_;  // of all ranks; none of one

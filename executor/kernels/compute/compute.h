@@ -263,7 +263,7 @@ struct AdamShard {
   TensorView exp_avg_sq;
   // Receives the updated weights; empty where main is what layers read.
   TensorView stored = {};  // NOLINT(*-redundant-member-init): GCC asks for it
-  // Of weights in halves (executor/optimizer/weight_halves.h), which are these and `stored`, in
+  // Lower halves of weights (executor/optimizer/weight_halves.h), whose upper ones are `stored`, in
   // bf16: main is empty, and exp_avg_sq has their signs.
   std::span<std::uint16_t> remainders = {};  // NOLINT(*-redundant-member-init)
   std::uint64_t tensor = 0;                  // of bf16 main: RoundedWeights
@@ -328,7 +328,7 @@ class Compute {
   virtual void vocabulary_logits(const VocabularyWork& work, DeviceStream& stream);
   virtual void vocabulary_gradients(const VocabularyWork& work, DeviceStream& stream);
 
-  // What moves and what steps take, as tensor_view.h has it; any stream may issue clear() to
+  // Movement and steps, as tensor_view.h has them; any stream may issue clear() to
   // sum_ranks() beside the operations of others.
   virtual void clear(const TensorView& tensor, DeviceStream& stream) = 0;
   /// to = from, rounded. They may begin at one place.

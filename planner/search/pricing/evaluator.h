@@ -207,18 +207,18 @@ class Evaluator {
                       std::int64_t>,
            PipelineStages>
       stages_;
-  // Of the item in work.
+  // State of the item in work.
   std::stop_token stop_;
   std::int64_t index_ = 0;                               // of its next layout
   std::vector<std::array<GroupShape, 4>> layer_shapes_;  // tp, cp, ep, etp
   std::vector<GroupShape> hop_shapes_;
   std::vector<std::pair<std::int32_t, std::int32_t>> stage_shapes_;
-  // Of the stretch in work.
+  // State of the stretch in work.
   std::vector<std::vector<Place>> places_;  // by mesh, then order
   std::size_t leaves_ = 0;                  // of a pipeline and a layer choice
   std::vector<MovedStates> states_;
   std::int64_t num_microbatches_ = 1;
-  // Of the pipeline and layer choice in work.
+  // State of the pipeline and layer choice in work.
   bool memory_started_ = false;  // that of its layers
   Layout with_memory_;           // of the first choice that has the same memories
   std::map<std::pair<std::int32_t, std::int64_t>, Timed> timed_;  // by stage_place, and as times

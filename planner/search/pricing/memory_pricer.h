@@ -68,13 +68,13 @@ class MemoryPricer {
   const ModelSpec& model_;
   const MemoryRules& rules_;
   std::vector<HeldLayers> known_;
-  // Of the stretch in work.
+  // State of the stretch in work.
   std::int64_t num_microbatches_ = 1;
   std::vector<std::size_t> first_state_;  // of each mesh, in a table of states
   std::size_t states_ = 0;                // of all meshes
   std::vector<std::vector<std::optional<StateTotals>>> totals_;  // by HeldLayers
   PassTotals of_mesh_;
-  // Of the pipeline and layer choice in work.
+  // State of the pipeline and layer choice in work.
   std::vector<Stage> stages_;
 };
 

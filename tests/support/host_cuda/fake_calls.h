@@ -1,6 +1,6 @@
 #pragma once
 
-// What the calls of the fake have in common.
+// Parts that the calls of the fake share.
 #include <mutex>
 #include <string>
 
@@ -29,7 +29,7 @@ class Call {
   cudaError_t error_ = cudaSuccess;
 };
 
-/// What `enqueue` does within a call.
+/// Does within a call what `enqueue` asks.
 cudaError_t issue(cudaStream_t stream, const std::string& call, void* issued, MakeWork make);
 const Machine& the_machine();
 /// The number, on the machine, of a GPU that the calling thread sees, and how many it sees.

@@ -19,7 +19,7 @@ int count_posted(const std::string& name, int size);
 std::vector<std::byte> posted(const std::string& name, int rank);
 std::string own_name(const std::string& name, int rank);
 
-/// What this process's rank does for a collective of `clique`, number `number`: posts what it
+/// Work of this process's rank for a collective of `clique`, number `number`: posts what it
 /// sends; once all have, reads what they sent; writes what it received.
 /// \param take  of all that was sent what this rank receives
 std::vector<fake_cuda::Work> works_of_process(

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the calls of the NCCL fake have in common. All behind the mutex of the CUDA fake's streams.
+// Parts that the calls of the NCCL fake share. All behind the mutex of the CUDA fake's streams.
 #include <nccl.h>
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What descriptors of cuBLASLt say, and the product they mean.
+// Descriptors of cuBLASLt, and the product they mean.
 #include <cublasLt.h>
 
 #include <cstdint>

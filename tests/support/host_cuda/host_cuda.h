@@ -21,7 +21,7 @@
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 
-// Of the thread that runs; written at every switch.
+// Position of the thread that runs; written at every switch.
 extern uint3 threadIdx;
 extern uint3 blockIdx;
 extern dim3 blockDim;
@@ -62,7 +62,7 @@ inline constexpr int kRaceStatus = 66;
 /// Whether this program was built with the thread sanitizer.
 bool races_are_watched();
 
-// What the words below are made of.
+// Functions that the words below are made of.
 void sync_threads();
 void sync_warp(unsigned mask);
 /// Copies `bytes` of what lane `source` brought; orders no memory.
