@@ -146,6 +146,24 @@ END
       "$sticky/shardwise-run" "${train[@]}"
     expect "a run that does" 3 "libshardwise_cuda.so is not trusted: " \
       "$sticky/shardwise-run" "${train[@]}" --device cuda
+
+    # Open MPI loads what is named as its component below HOME: of another user, as after sudo -E, or
+    # of the current folder. mpirun itself has a HOME of its own here.
+    home=$scratch/home
+    mkdir -p "$home/.openmpi/components"
+    cp "$scratch/evil.so" "$home/.openmpi/components/mca_btl_planted.so"
+    if [ ${#stranger[@]} -gt 0 ] && objdump -p "$bin/shardwise-run" | grep -q "NEEDED.*libmpi" &&
+      [[ $(HOME=$home ompi_info 2>&1) == *"$mark"* ]]; then
+      "$bin/shardwise" plan --model "$scratch/tiny.json" --cluster dgx-h100 --gpus 2 \
+        --engine shardwise --sequence-length 16 --global-batch-size 2 -o "$scratch/two.json" >/dev/null
+      ranks=(env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -np 2 --oversubscribe)
+      train=("$bin/shardwise-run" train "$scratch/two.json" --steps 1 --data "$scratch/text")
+      expect "a component below a HOME that is relative" 0 "rank 1 on " \
+        "${ranks[@]}" env -C "$home" HOME=. "${train[@]}"
+      chown -R 65534:65534 "$home"
+      expect "a component below the HOME of another user" 0 "rank 1 on " \
+        "${ranks[@]}" env HOME="$home" "${train[@]}"
+    fi
   fi
 fi
 

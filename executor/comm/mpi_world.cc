@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +17,7 @@
 
 #include "executor/comm/awake_clock.h"
 #include "executor/comm/process_group.h"
+#include "planner/files/trusted_file.h"
 #include "planner/spec/text/error.h"
 
 namespace shardwise::exec {
@@ -154,9 +157,24 @@ class MpiWorld : public World {
   std::map<std::pair<std::vector<std::int64_t>, Channel>, MPI_Comm> comms_;
 };
 
+/// Open MPI and PMIx load every library below HOME that is named as a component of theirs, and read
+/// settings there. Where HOME may be another user's, as after sudo -E, or is relative, this user's
+/// own takes its place. Source: Open MPI 4.1, opal/mca/base/mca_base_open.c.
+void use_own_home() {
+  const char* const home = std::getenv("HOME");
+  if (home == nullptr) return;
+  const bool own =
+      home[0] == '/' && may_keep(home, ".openmpi/components") && may_keep(home, ".pmix/components");
+  if (own) return;
+  const passwd* const user = ::getpwuid(::geteuid());
+  const bool known = user != nullptr && user->pw_dir[0] == '/';
+  ::setenv("HOME", known ? user->pw_dir : "/dev/null", 1);  // nothing is below a device
+}
+
 }  // namespace
 
 MpiJob::MpiJob() {
+  use_own_home();
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   if (provided != MPI_THREAD_MULTIPLE) {
