@@ -1,12 +1,16 @@
 // Which programs and libraries beside a program are trusted.
 #include "planner/files/trusted_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "tests/support/scratch.h"
 
@@ -46,6 +50,40 @@ TEST_F(Trusted, StaysTheFileThatWasOpenedWhenAnotherTakesItsName) {
   const TrustedFile file(folder(), "file");
   std::filesystem::rename(scratch_.write_bytes("other", "planted"), this->file());
   EXPECT_EQ(test::bytes_of_file(file.opened()), "text");
+}
+
+// Between a look at a path and its opening, what has the name may be another.
+TEST_F(Trusted, IsNeverAFileThatTakesItsPlaceWhileItIsOpened) {
+  std::filesystem::create_directories(scratch_.path("ours"));
+  std::filesystem::create_directories(scratch_.path("theirs"));
+  ::chmod(scratch_.path("ours").c_str(), 0755);
+  ::chmod(scratch_.path("theirs").c_str(), 0777);
+  ::chmod(scratch_.write_bytes("ours/file", "text").c_str(), 0644);
+  ::chmod(scratch_.write_bytes("theirs/file", "planted").c_str(), 0644);
+  std::atomic<bool> over = false;
+  std::thread stranger([&] {
+    while (!over) {
+      ::renameat2(AT_FDCWD, scratch_.path("ours").c_str(), AT_FDCWD,
+                  scratch_.path("theirs").c_str(), RENAME_EXCHANGE);
+    }
+  });
+  int trusted = 0;
+  int refused = 0;
+  constexpr int kEnough = 200;
+  constexpr int kMost = 500'000;  // where the other thread gets no core
+  for (int i = 0; i < kMost && (trusted < kEnough || refused < kEnough); ++i) {
+    const TrustedFile file(scratch_.path("ours"), "file");
+    if (!file.exists() || !file.refusal().empty()) {
+      ++refused;
+    } else {
+      ++trusted;
+      EXPECT_EQ(test::bytes_of_file(file.opened()), "text");
+    }
+  }
+  over = true;
+  stranger.join();
+  EXPECT_GE(trusted, kEnough);
+  EXPECT_GE(refused, kEnough);
 }
 
 TEST_F(Trusted, IsAbsentWhereNothingHasTheName) {
