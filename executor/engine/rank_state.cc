@@ -249,19 +249,34 @@ void RankState::update(std::span<const UnitUpdate> updates, const AdamStep* step
       const UnitTensor& tensor = unit.tensors[t];
       const Meet range = meet(unit, t, own);
       if (range.begin >= range.end) continue;
-      const auto at = static_cast<std::size_t>(range.begin - own.begin);
-      const auto count = static_cast<std::size_t>(range.end - range.begin);
-      shards.push_back(
-          {.gradient = gradients.part(at, count),
-           .main = types_.remainders ? TensorView() : main.part(at, count),
-           .exp_avg = update.exp_avg.part(at, count),
-           .exp_avg_sq = update.exp_avg_sq.part(at, count),
-           .stored = types_.main_weights ? update.weights.part(at, count) : TensorView(),
-           .remainders = types_.remainders ? update.remainders.subspan(at, count)
-                                           : std::span<std::uint16_t>(),
-           .tensor = seed_of(0, tensor.name),
-           .first = static_cast<std::uint64_t>(range.begin - tensor.begin),
-           .decays = tensor.shape.size() >= 2});
+      // `part` and `whole`: the first element's numbers in this rank's part and in the tensor.
+      const auto add = [&](std::int64_t part, std::int64_t whole, std::int64_t elements) {
+        const auto at = static_cast<std::size_t>(tensor.begin + part - own.begin);
+        const auto count = static_cast<std::size_t>(elements);
+        shards.push_back(
+            {.gradient = gradients.part(at, count),
+             .main = types_.remainders ? TensorView() : main.part(at, count),
+             .exp_avg = update.exp_avg.part(at, count),
+             .exp_avg_sq = update.exp_avg_sq.part(at, count),
+             .stored = types_.main_weights ? update.weights.part(at, count) : TensorView(),
+             .remainders = types_.remainders ? update.remainders.subspan(at, count)
+                                             : std::span<std::uint16_t>(),
+             .tensor = seed_of(0, tensor.name),
+             .first = static_cast<std::uint64_t>(whole),
+             .decays = tensor.shape.size() >= 2});
+      };
+      const std::int64_t first = range.begin - tensor.begin;
+      const std::int64_t all = range.end - range.begin;
+      // Weights that are rounded stochastically are rounded by their numbers in the whole tensor.
+      const bool rounds = !types_.main_weights && types_.weights == DType::bf16;
+      if (!rounds || !tensor.cut.cut()) {
+        add(first, first, all);
+        continue;
+      }
+      const std::int64_t own_part = std::min(all, tensor.elements - first);
+      for_slice_runs(tensor.cut, place_.tp_rank, first, own_part, [&](const SliceRun& run) {
+        if (run.whole >= 0) add(run.part, run.whole, run.count);
+      });
     }
   }
   to.compute.adamw({.shards = shards, .step = step}, to.stream);
