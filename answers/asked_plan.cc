@@ -48,7 +48,7 @@ std::size_t choose(const std::string& text, const std::string& flag,
 /// searches them too.
 void note_executed(PlanQuestion& q) {
   const auto held_of = [&](const EngineProfile* engine) {
-    return held_to_executed(q.clusters.front(), *engine, q.locks, q.opened);
+    return held_to_executed(q.model, q.clusters.front(), *engine, q.locks, q.opened);
   };
   std::vector<HeldField> held = held_of(q.engines.front());
   for (const EngineProfile* engine : q.engines) {
@@ -207,7 +207,8 @@ Diagnostics with_executed_hint(const PlanQuestion& question, Diagnostics problem
   if (!question.executed || problems.empty()) return problems;
   std::string& hint = problems.back().hint;
   if (!hint.empty()) hint += "\n    ";
-  hint += "on CPUs only layouts that shardwise run executes are searched; --open tp searches more";
+  hint +=
+      "on CPUs only layouts that shardwise run executes are searched; --open FIELD searches more";
   return problems;
 }
 

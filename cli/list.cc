@@ -139,14 +139,14 @@ Table schedules_table() {
 std::string executed_text() {
   std::vector<std::string> fields;
   for (const ExecutedField& field : executed_fields()) {
-    if (field.only) fields.push_back(fmt::format("{} {}", field.key, field.value));
+    fields.push_back(fmt::format("{} {}", field.key, field.value));
   }
   std::vector<std::string_view> schedules;
   for (const PipelineSchedule each : executed_schedules()) schedules.push_back(name_of(each));
   return wrap(fmt::format(
                   "shardwise run trains on CPUs, and on NVIDIA GPUs (tried on one), "
-                  "with {}, on GPUs with tp 1 and pp 1, on CPUs with tp or with pipelines of "
-                  "schedule {}; plan, simulate and size search such layouts with tp 1 on "
+                  "with {}, on GPUs with tp 1 and pp 1, on CPUs with tp, and with pipelines of "
+                  "schedule {}; plan, simulate and size search such layouts alone on "
                   "clusters of CPUs (plan --open FIELD lifts it)",
                   fmt::join(fields, ", "), fmt::join(schedules, ", ")),
               kTextWidth) +
@@ -166,7 +166,7 @@ void list_engines(Listing& to) {
         {engine.name, fmt::format("{}", fmt::join(engine.zero_stages, " ")),
          each.axes.empty() ? "data parallel only" : fmt::format("{}", fmt::join(each.axes, " ")),
          !each.executed               ? ""
-         : executes_pipelines(engine) ? "data parallel; pipelines or tp on CPUs"
+         : executes_pipelines(engine) ? "data parallel; tp and pp on CPUs"
                                       : "data parallel only"});
     to.json.begin_object();
     to.json.member("name", engine.name);
@@ -180,11 +180,11 @@ void list_engines(Listing& to) {
     if (each.executed) {
       to.json.begin_object("executed_only_with");
       for (const ExecutedField& field : executed_fields()) {
-        if (!field.only && executes_pipelines(engine)) continue;
         to.json.member(field.key, field.value);
       }
       if (!executes_pipelines(engine)) {
-        for (const std::string_view key : {"pp", "vpp"}) to.json.member(key, std::string_view("1"));
+        for (const std::string_view key : {"tp", "pp", "vpp"})
+          to.json.member(key, std::string_view("1"));
       }
       to.json.end_object();
     }

@@ -28,12 +28,12 @@ say "$bin/shardwise ${plan[*]}"
 say "the plan after $SECONDS s, $begun of them for packages; the executor is next"
 
 build_program shardwise-run
-# The same small model on four ranks of this machine under every ZeRO stage, and in two pipeline
-# stages: what the planner says it holds and takes, on the machine as it was just measured, and what
+# The same small model on four ranks of this machine under every ZeRO stage, in two pipeline stages,
+# and in two stages of two ranks that share their layers: what the planner says it holds and takes, on the machine as it was just measured, and what
 # it held and took.
 say "measuring this machine; planning, simulating and running llama-tiny on 4 ranks, 20 steps each"
 python3 tests/bench/step_times.py --bin "$bin" --out build/quickstart --model llama-tiny --ranks 4 \
-  --layout pp=2,zero_stage=1
+  --layout pp=2,zero_stage=1 --layout tp=2,pp=2,zero_stage=0
 grep -q '^SHARDWISE_HAS_GUI:INTERNAL=ON' "build/$preset/CMakeCache.txt" && build_program shardwise-view
 say "all of it after $SECONDS s, $begun of them for packages"
 say "next, the ten best plans of these ranks, each trained beside its prediction:" \

@@ -28,6 +28,9 @@ class Refusals {
       made_.push_back({"", 0, 0, path, fmt::format("{} cannot be executed", value), hint});
     }
   }
+  void add(const std::vector<NoDegree>& reasons) {
+    for (const NoDegree& each : reasons) unless(false, each.path, each.value, each.hint);
+  }
   /// A line "pointer: what is wrong" of the kernels.
   void add(const std::string& line) {
     const std::size_t colon = line.find(": ");
@@ -48,7 +51,6 @@ class Refusals {
 
 void check_layout_of(const Layout& layout, Refusals& refused) {
   for (const ExecutedField& field : executed_fields()) {
-    if (!field.only) continue;
     const std::string value = field_text(layout, std::string(field.key));
     refused.unless(value == field.value, fmt::format("/layout/{}", field.key), value,
                    std::string(field.hint));
@@ -59,38 +61,12 @@ void check_layout_of(const Layout& layout, Refusals& refused) {
 void check_pipeline(const Plan& plan, Refusals& refused) {
   const Layout& layout = plan.layout;
   if (layout.pp == 1) return;
-  for (const NoPipeline& each : no_pipeline(plan.cluster, plan.engine)) {
-    refused.unless(false, "/layout/pp", fmt::format("{} {}", layout.pp, each.where),
-                   std::string(each.hint));
-  }
+  refused.add(no_pipeline(plan.cluster, plan.engine, layout.pp));
   std::vector<std::string_view> schedules;
   for (const PipelineSchedule each : executed_schedules()) schedules.push_back(name_of(each));
   refused.unless(executes_schedule(layout), "/layout/schedule",
                  std::string(name_of(layout.schedule)),
                  fmt::format("{} are", fmt::join(schedules, ", ")));
-}
-
-/// Of a plan whose layers ranks share.
-void check_tensor_parallel(const Plan& plan, Refusals& refused) {
-  const Layout& layout = plan.layout;
-  if (layout.tp == 1) return;
-  const std::string tp = fmt::format("{}", layout.tp);
-  refused.unless(executor_trains_on(plan.cluster), "/layout/tp", tp,
-                 "tensor parallelism is on clusters of CPUs");
-  refused.unless(plan.engine.known_as() == "shardwise", "/layout/tp",
-                 fmt::format("{} of engine {}", layout.tp, plan.engine.name),
-                 "tensor parallelism is of engine shardwise");
-  refused.unless(plan.engine.vocabulary_multiple == 1, "/engine/vocabulary_multiple",
-                 fmt::format("{} with tp {}", plan.engine.vocabulary_multiple, layout.tp), "1 is");
-  refused.unless(!layout.sequence_parallel, "/layout/sequence_parallel", "true", "false is");
-  const std::int64_t shared = plan.model.num_key_value_heads;
-  refused.unless(shared % layout.tp == 0, "/layout/tp",
-                 fmt::format("{} over {} key and value heads", layout.tp, shared),
-                 fmt::format("ranks have whole heads: divisors of {} are", shared));
-  refused.unless(!plan.job.calculate_per_token_loss, "/job/calculate_per_token_loss",
-                 "true with tp " + tp, "false is");
-  refused.unless(plan.job.main_dtype == DType::fp32, "/job/main_dtype",
-                 fmt::format("{} with tp {}", name_of(plan.job.main_dtype), layout.tp), "fp32 is");
 }
 
 /// bf16 weights are updated without a wider copy under our own engine alone.
@@ -117,7 +93,7 @@ Diagnostics cannot_execute(const Plan& plan) {
                  "/engine/name", plan.engine.name, fmt::format("{} are", fmt::join(engines, ", ")));
   check_layout_of(plan.layout, refused);
   check_pipeline(plan, refused);
-  check_tensor_parallel(plan, refused);
+  refused.add(no_tensor_parallelism(plan.model, plan.cluster, plan.engine, plan.layout.tp));
   check_job(plan.job, plan.engine, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);
   Diagnostics problems = refused.take();

@@ -4,18 +4,37 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/schedule_facts.h"
 
 namespace shardwise {
+namespace {
+
+/// Of an axis that the executor has on CPUs, by the rules of our own engine.
+std::vector<NoDegree> axis_of_cpus(const ClusterSpec& cluster, const EngineProfile& engine,
+                                   const char* path, std::int64_t degree, const char* axis_is) {
+  std::vector<NoDegree> reasons;
+  if (!executor_trains_on(cluster)) {
+    reasons.push_back(
+        {path, fmt::format("{} on GPUs", degree), fmt::format("{} on clusters of CPUs", axis_is)});
+  }
+  if (!executes_pipelines(engine)) {
+    reasons.push_back({path, fmt::format("{} of engine {}", degree, engine.name),
+                       fmt::format("{} of engine shardwise", axis_is)});
+  }
+  return reasons;
+}
+
+}  // namespace
 
 std::span<const ExecutedField> executed_fields() {
-  static constexpr std::string_view kAxes = "data parallelism and pipelines are";
+  static constexpr std::string_view kAxes = "data, tensor and pipeline parallelism are";
   static constexpr std::array<ExecutedField, 6> kFields = {{
-      {"tp", "1", kAxes, false},
       {"cp", "1", kAxes},
       {"ep", "1", kAxes},
+      {"sequence_parallel", "false", "false is"},
       {"offload_optimizer", "false", "false is"},
       {"offload_activations", "false", "false is"},
       {"recompute_interval", "1", "1 is"},
@@ -35,14 +54,24 @@ bool executes_schedule(const Layout& layout) {
 
 bool executes_pipelines(const EngineProfile& engine) { return plans_buffers(engine); }
 
-std::vector<NoPipeline> no_pipeline(const ClusterSpec& cluster, const EngineProfile& engine) {
-  std::vector<NoPipeline> reasons;
-  if (!executor_trains_on(cluster)) {
-    reasons.push_back({"on GPUs", "pipelines are on clusters of CPUs"});
+std::vector<NoDegree> no_pipeline(const ClusterSpec& cluster, const EngineProfile& engine,
+                                  std::int64_t pp) {
+  return axis_of_cpus(cluster, engine, "/layout/pp", pp, "pipelines are");
+}
+
+std::vector<NoDegree> no_tensor_parallelism(const ModelSpec& model, const ClusterSpec& cluster,
+                                            const EngineProfile& engine, std::int64_t tp) {
+  if (tp == 1) return {};
+  std::vector<NoDegree> reasons =
+      axis_of_cpus(cluster, engine, "/layout/tp", tp, "tensor parallelism is");
+  if (engine.vocabulary_multiple != 1) {
+    reasons.push_back({"/engine/vocabulary_multiple",
+                       fmt::format("{} with tp {}", engine.vocabulary_multiple, tp), "1 is"});
   }
-  if (!executes_pipelines(engine)) {
-    reasons.push_back(
-        {fmt::format("of engine {}", engine.name), "pipelines are of engine shardwise"});
+  const std::int64_t shared = model.num_key_value_heads;
+  if (shared % tp != 0) {
+    reasons.push_back({"/layout/tp", fmt::format("{} over {} key and value heads", tp, shared),
+                       fmt::format("ranks have whole heads: divisors of {} are", shared)});
   }
   return reasons;
 }
@@ -56,24 +85,31 @@ std::span<const std::string_view> executed_engines() {
 bool executor_trains_on(const ClusterSpec& cluster) { return cluster.gpu.vendor == "cpu"; }
 
 std::vector<HeldField> held_to_executed(
-    const ClusterSpec& cluster, const EngineProfile& engine,
+    const ModelSpec& model, const ClusterSpec& cluster, const EngineProfile& engine,
     const std::vector<std::pair<std::string, std::string>>& locks,
     const std::vector<std::string>& opened) {
   std::vector<HeldField> held;
-  const auto hold = [&](std::string_view key, std::vector<std::string_view> values) {
+  const auto hold = [&](std::string_view key, std::vector<std::string> values) {
     const bool locked =
         std::ranges::any_of(locks, [&](const auto& lock) { return lock.first == key; });
     const bool wide = std::ranges::find(opened, key) != opened.end();
     if (!locked && !wide) held.push_back({key, std::move(values)});
   };
-  for (const ExecutedField& field : executed_fields()) hold(field.key, {field.value});
-  if (!no_pipeline(cluster, engine).empty()) {
+  std::vector<std::string> degrees = {"1"};
+  for (std::int64_t tp = 2; tp <= model.num_key_value_heads; ++tp) {
+    const bool runs = no_tensor_parallelism(model, cluster, engine, tp).empty();
+    if (runs) degrees.push_back(std::to_string(tp));
+  }
+  hold("tp", std::move(degrees));
+  for (const ExecutedField& field : executed_fields()) hold(field.key, {std::string(field.value)});
+  constexpr std::int64_t kSeveral = 2;
+  if (!no_pipeline(cluster, engine, kSeveral).empty()) {
     hold("pp", {"1"});
     hold("vpp", {"1"});
     return held;
   }
-  std::vector<std::string_view> schedules;
-  for (const PipelineSchedule each : executed_schedules()) schedules.push_back(name_of(each));
+  std::vector<std::string> schedules;
+  for (const PipelineSchedule each : executed_schedules()) schedules.emplace_back(name_of(each));
   hold("schedule", std::move(schedules));
   return held;
 }

@@ -32,13 +32,15 @@ TEST(BestPlans, AreOneOfEachSetOfDegreesAndStageBestFirst) {
   const std::vector<PlanRow> rows = *best_plans(q, 10);
   ASSERT_EQ(rows.size(), 10U);
   EXPECT_EQ(rows.front().candidate.layout, answer(q)->best.front().candidate.layout);
-  std::set<std::tuple<int, int, int, int>> kinds;
+  std::set<std::tuple<int, int, int, int, int>> kinds;
   bool pipelines = false;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Layout& layout = rows[i].candidate.layout;
     EXPECT_EQ(rows[i].cluster, q.clusters.data());
     EXPECT_TRUE(
-        kinds.insert({layout.pp, layout.dp_shard, layout.dp_replicate, layout.zero_stage}).second);
+        kinds
+            .insert({layout.tp, layout.pp, layout.dp_shard, layout.dp_replicate, layout.zero_stage})
+            .second);
     EXPECT_GE(rows[i].step(), rows[std::max<std::size_t>(i, 1) - 1].step());
     pipelines = pipelines || layout.pp > 1;
   }

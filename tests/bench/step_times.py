@@ -103,7 +103,8 @@ def asked_layouts(o):
     rows = [{"zero_stage": stage} for stage in o.stages]
     rows += [dict(field.split("=", 1) for field in each.split(",")) for each in o.layout]
     for row in rows:
-        ranks = o.ranks // (int(row.get("pp", 1)) * int(row.get("dp_replicate", 1)))
+        row.setdefault("tp", 1)
+        ranks = o.ranks // (int(row["tp"]) * int(row.get("pp", 1)) * int(row.get("dp_replicate", 1)))
         defaults = {"pp": 1, "dp_shard": ranks, "micro_batch_size": o.micro_batch_size, "recompute": "none",
                     "zero_stage": 0}
         for field, value in defaults.items():
@@ -115,6 +116,7 @@ def name_of(layout):
     words = [f"ZeRO-{layout['zero_stage']}"]
     if layout.get("outer_shards_optimizer") == "true":
         words[0] = "HFSDP"
+    words += [f"tp {layout['tp']}"] if int(layout["tp"]) > 1 else []
     if int(layout["pp"]) > 1:
         words.append(f"pp {layout['pp']}")
         words += [f"vpp {layout['vpp']}"] if int(layout.get("vpp", 1)) > 1 else []

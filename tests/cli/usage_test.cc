@@ -214,6 +214,7 @@ TEST(List, SaysWhatShardwiseRunExecutes) {
     EXPECT_EQ(engine["executed"].get<bool>(), engine.contains("executed_only_with"));
     if (engine["name"] == "fsdp2") {
       EXPECT_EQ(engine["executed_only_with"]["pp"], "1");
+      EXPECT_EQ(engine["executed_only_with"]["tp"], "1");
     }
     if (engine["name"] != "shardwise") continue;
     EXPECT_EQ(engine["executed_only_with"]["cp"], "1");

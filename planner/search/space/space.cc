@@ -293,13 +293,14 @@ std::string lock(SearchSpace& space, const std::string& key, const std::string& 
   return "";
 }
 
-void hold(SearchSpace& space, std::string_view key, std::span<const std::string_view> texts) {
+void hold(SearchSpace& space, std::string_view key, std::span<const std::string> texts) {
+  forget_usual(space, key);
   for_each_field(space, [&](std::string_view name, auto& values, auto field) {
     if (name != key) return;
     values.clear();
-    for (const std::string_view text : texts) {
+    for (const std::string& text : texts) {
       Layout layout;
-      const std::string problem = set_field(layout, std::string(key), std::string(text));
+      const std::string problem = set_field(layout, std::string(key), text);
       SHARDWISE_CHECK(problem.empty(), problem);
       values.push_back(layout.*field);
     }

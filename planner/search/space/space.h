@@ -82,8 +82,8 @@ std::vector<std::string> held_fields(const SearchSpace& space, const LayoutQuest
 /// Leaves the field `key` one value, as a user typed it. \returns empty, or what is wrong
 std::string lock(SearchSpace& space, const std::string& key, const std::string& text);
 
-/// Leaves the field `key` these values. \pre it has them
-void hold(SearchSpace& space, std::string_view key, std::span<const std::string_view> texts);
+/// Leaves the field `key` these values, whatever is usual for it. \pre it has them
+void hold(SearchSpace& space, std::string_view key, std::span<const std::string> texts);
 
 /// Gives the field `key` every value it has. Fields that refine a layout (stages of other sizes,
 /// recompute of some blocks, communication not overlapped) have one value even in the full space,

@@ -1,5 +1,6 @@
 // Plans that the search itself returns for CPUs, of drawn models on 4 to 8 ranks: each trains, with
-// the losses of the same ranks without a pipeline, in the bytes of the ledger. All hundred of them:
+// the losses of the same ranks without a pipeline, and near those of ranks that share no layers, in
+// the bytes of the ledger. All hundred of them:
 // SHARDWISE_WHOLE_DRAWS=1 build/dev/bin/executor_launch_test --gtest_filter='SearchedPlans.*'
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/launch/executable.h"
@@ -116,17 +118,24 @@ Plan without_pipeline(Plan plan) {
   return plan;
 }
 
-void expect_the_losses_of_one_stage(const Plan& plan, const TrainedPlan& trained) {
-  const TrainedPlan alone = train_plan(without_pipeline(plan), 2);
-  if (!plan.model.tie_word_embeddings) {
-    EXPECT_EQ(trained.losses, alone.losses);
-    EXPECT_EQ(trained.norms, alone.norms);
-    return;
-  }
+/// The same ranks of data parallelism, each with all of all layers.
+Plan without_shared_layers(Plan plan) {
+  plan.layout.tp = 1;
+  return without_pipeline(std::move(plan));
+}
+
+void expect_near(const Plan& plan, const TrainedPlan& trained, const TrainedPlan& alone) {
   const double tolerance = plan.job.precision == DType::bf16 ? 10.0 / 512 : 1e-5;
   for (std::size_t step = 0; step < alone.losses.size(); ++step) {
     EXPECT_NEAR(trained.losses[step], alone.losses[step], tolerance * alone.losses[step]);
   }
+}
+
+void expect_the_losses_of_one_stage(const Plan& plan, const TrainedPlan& trained) {
+  const TrainedPlan alone = train_plan(without_pipeline(plan), 2);
+  if (plan.model.tie_word_embeddings) return expect_near(plan, trained, alone);
+  EXPECT_EQ(trained.losses, alone.losses);
+  EXPECT_EQ(trained.norms, alone.norms);
 }
 
 void expect_the_bytes_of_the_ledger(const Plan& plan, const StepReport& report) {
@@ -157,14 +166,19 @@ TEST(SearchedPlans, TrainWithTheLossesOfOneStageInTheBytesOfTheLedger) {
     SCOPED_TRACE(name_of_plan(number, plan));
     EXPECT_TRUE(cannot_execute(plan).empty());
     drawn[plan.layout.pp > 1 ? std::string(name_of(plan.layout.schedule)) : "no pipeline"] += 1;
+    if (plan.layout.tp > 1) drawn[plan.layout.pp > 1 ? "tp and pp" : "tp"] += 1;
     if (!is_drawn(number)) continue;
     const TrainedPlan trained = train_plan(plan, 2);
     ASSERT_EQ(trained.losses.size(), 2U);
     EXPECT_TRUE(std::isfinite(trained.losses.back()));
     if (plan.layout.pp > 1) expect_the_losses_of_one_stage(plan, trained);
+    if (plan.layout.tp > 1) {
+      expect_near(plan, trained, train_plan(without_shared_layers(plan), 2));
+    }
     expect_the_bytes_of_the_ledger(plan, trained.report);
   }
-  for (const char* kind : {"no pipeline", "one_f_one_b"}) EXPECT_GT(drawn[kind], 10) << kind;
+  for (const char* kind : {"no pipeline", "one_f_one_b", "tp", "tp and pp"})
+    EXPECT_GT(drawn[kind], 10) << kind;
 }
 
 }  // namespace

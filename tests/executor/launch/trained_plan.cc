@@ -8,6 +8,7 @@
 
 #include "executor/comm/thread_world.h"
 #include "executor/device/cpu/cpu_device.h"
+#include "executor/engine/rank_place.h"
 #include "executor/engine/trainer.h"
 #include "executor/recorder/measured_report.h"
 #include "executor/recorder/trainer_record.h"
@@ -27,11 +28,6 @@ TrainedPlan train_plan(const Plan& plan, int steps) {
   text << file.rdbuf();
   const TokenSequences data = *TokenSequences::cut(
       TokenStream(text.str()), plan.job.sequence_length, plan.model.vocab_size, 1, kTrainingText);
-  LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
-  shape.gradients = state_types(lowering_context(plan, Granularity::layer, false)).made;
-  const LayerKernels kernels = {
-      [&](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
-      [&](std::byte* tables, const Issue& to) { fill_tables(plan.model, shape, tables, to); }};
   CpuDevice device;
   const auto ranks = static_cast<std::size_t>(plan.layout.world());
   std::vector<Arena> arenas(ranks);
@@ -40,6 +36,12 @@ TrainedPlan train_plan(const Plan& plan, int steps) {
   AbortSignal abort;
   const auto rank_main = [&](World& world) {
     const auto rank = static_cast<std::size_t>(world.rank());
+    LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
+    shape.tp_rank = place_of(plan.layout, world.rank()).tp_rank;
+    shape.gradients = state_types(lowering_context(plan, Granularity::layer, false)).made;
+    const LayerKernels kernels = {
+        [&](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
+        [&](std::byte* tables, const Issue& to) { fill_tables(plan.model, shape, tables, to); }};
     Trainer trainer(plan, world, device, arenas[rank], abort, {}, kernels);
     trainer.initialise();
     for (int step = 0; step < steps; ++step) {
