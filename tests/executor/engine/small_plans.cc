@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "executor/engine/rank_place.h"
@@ -63,6 +64,16 @@ LayerKernels kernels_of(const Plan& plan, std::int64_t rank) {
           [&plan, shape](std::byte* tables, const Issue& to) {
             fill_tables(plan.model, shape, tables, to);
           }};
+}
+
+void put_part(const UnitTensor& tensor, int tp_rank, std::span<const float> part,
+              std::vector<float>& whole) {
+  whole.resize(static_cast<std::size_t>(tensor.filled));
+  const auto put = [&](const SliceRun& run) {
+    if (run.whole >= 0) std::copy_n(part.begin() + run.part, run.count, whole.begin() + run.whole);
+  };
+  if (!tensor.cut.cut()) return put({0, 0, tensor.filled});
+  for_slice_runs(tensor.cut, tp_rank, 0, tensor.elements, put);
 }
 
 TokenSequences few_tokens(const Plan& plan) {

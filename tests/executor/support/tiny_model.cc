@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 
 #include "executor/device/cpu/cpu_device.h"
@@ -14,6 +15,14 @@ namespace {
 
 constexpr float kLossScale = 1;
 constexpr std::uint64_t kMask = 0xFFFFFFFF;
+
+double dot(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  }
+  return sum;
+}
 
 std::uint64_t name_hash(const std::string& name) {
   std::uint64_t value = 0x811C9DC5;
@@ -279,6 +288,19 @@ std::vector<float> noise(const std::string& name, std::int64_t count) {
     values.push_back(static_cast<float>(static_cast<double>(x >> 8U) / 8388608.0 - 1.0));
   }
   return values;
+}
+
+void expect_golden_tensor(const std::string& name, const std::vector<float>& values,
+                          const JsonValue& expected, double tolerance) {
+  const double norm = expected.find("norm")->number;
+  EXPECT_NEAR(std::sqrt(dot(values, values)), norm, tolerance * norm) << name;
+  const auto& dots = expected.find("dots")->elements;
+  ASSERT_EQ(dots.size(), 4U);
+  for (std::size_t i = 0; i < dots.size(); ++i) {
+    const std::vector<float> direction =
+        noise(name + "/" + std::to_string(i), static_cast<std::int64_t>(values.size()));
+    EXPECT_NEAR(dot(values, direction), dots[i].number, tolerance * norm) << name << " " << i;
+  }
 }
 
 std::vector<float> golden_weight(const std::string& name, const ParameterSpec& parameter) {

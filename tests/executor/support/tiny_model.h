@@ -25,6 +25,11 @@ std::vector<float> noise(const std::string& name, std::int64_t count);
 std::vector<std::int64_t> golden_tokens(const ModelSpec& model, const LayerShape& shape);
 std::vector<std::int64_t> golden_targets(const ModelSpec& model, const LayerShape& shape);
 
+/// Expects a tensor to have the norm and the dot products that the file has of it, `expected`,
+/// within a share of the norm.
+void expect_golden_tensor(const std::string& name, const std::vector<float>& values,
+                          const JsonValue& expected, double tolerance);
+
 /// Where a model's weights come from, by the checkpoint's name.
 using WeightsByName =
     std::function<std::vector<float>(const std::string& name, const ParameterSpec& parameter)>;
