@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "executor/checkpoint/checkpoint_folder.h"
 #include "planner/spec/machine/cluster_reader.h"
@@ -57,10 +58,11 @@ class Killed : public testing::Test {
     return std::atoi(asked);
   }
 
-  /// How ranks share a model. All ways give the same losses.
+  /// How ranks share a model. All ways of one tp give the same losses.
   struct Split {
     int zero_stage = 0;
     std::int32_t pp = 1;
+    std::int32_t tp = 1;
   };
   Split random_split(int ranks, const std::vector<std::int32_t>& stages) {
     Split split = {static_cast<int>(random_() % 4), stages[random_() % stages.size()]};
@@ -75,8 +77,10 @@ class Killed : public testing::Test {
                                                            const Split& split,
                                                            const std::string& metrics,
                                                            const std::string& folder) const {
-    Plan plan = tiny_plan("shardwise", split.zero_stage, ranks / split.pp, split.pp);
+    const std::int32_t shared = split.pp * split.tp;
+    Plan plan = tiny_plan("shardwise", split.zero_stage, ranks / shared, shared);
     plan.layout.pp = split.pp;
+    plan.layout.tp = split.tp;
     plan.cluster = *with_gpus(plan.cluster, ranks);
     return command_of(started, ranks,
                       {scratch_.write(plan), "--data", "docs/memory.md", "--learning-rate", "0.01",
@@ -86,11 +90,12 @@ class Killed : public testing::Test {
   std::string folder() const { return scratch_.path("checkpoints"); }
 
   /// The losses of the uninterrupted run.
-  const std::vector<std::string>& whole(int ranks) {
-    std::vector<std::string>& known = whole_[ranks];
+  const std::vector<std::string>& whole(int ranks, std::int32_t tp) {
+    std::vector<std::string>& known = whole_[{ranks, tp}];
     if (!known.empty()) return known;
     const std::string own = scratch_.path("whole");
-    const auto [program, arguments] = command(ranks, Started::threads, {3}, "whole.jsonl", own);
+    const auto [program, arguments] =
+        command(ranks, Started::threads, {3, 1, tp}, "whole.jsonl", own);
     const Outcome done = run_program(program, arguments);
     EXPECT_EQ(done.exit_code, 0) << done.err;
     std::filesystem::remove_all(own);
@@ -164,7 +169,7 @@ class Killed : public testing::Test {
   /// Goes on from the last complete checkpoint, or anew where none is, under another split: what
   /// both runs tell is the uninterrupted curve.
   void go_on(int ranks, Started started, const Split& split) {
-    const std::vector<std::string>& curve = whole(ranks);
+    const std::vector<std::string>& curve = whole(ranks, split.tp);
     const std::vector<std::string> before = losses_of(scratch_.path("killed.jsonl"));
     ASSERT_LE(before.size(), curve.size());
     // The last line may have been cut.
@@ -208,7 +213,7 @@ class Killed : public testing::Test {
 
   Scratch scratch_;
   std::mt19937 random_{20261121};
-  std::map<int, std::vector<std::string>> whole_;
+  std::map<std::pair<int, std::int32_t>, std::vector<std::string>> whole_;  // by ranks and tp
   Met met_;
 };
 
@@ -225,6 +230,16 @@ TEST_P(KilledProcesses, EndAllRanksAndGoOnWithTheUninterruptedCurve) {
 
 TEST_P(KilledProcesses, OfAPipelineEndAllRanksAndGoOnUnderAnotherMesh) {
   kill_at_moments(asked_moments().value_or(1), GetParam(), {4}, {2});
+}
+
+// Whether the rank that is killed, or those that wait for it, stand in a message or inside a layer.
+TEST_P(KilledProcesses, OfAMeshEndAllRanksAndGoOnUnderAnotherMesh) {
+  const int count = asked_moments().value_or(1);
+  while (met_.moments < count && !HasFatalFailure()) {
+    const int before = met_.moments;
+    kill_at(random_moment(), 4, GetParam(), {0, 2, 2});
+    if (met_.moments > before && !HasFatalFailure()) go_on(4, GetParam(), {3, 1, 2});
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(By, KilledProcesses, testing::ValuesIn(ways_of_processes()),

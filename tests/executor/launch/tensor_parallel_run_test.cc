@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "planner/cost/memory/memory.h"
+#include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/search.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/report/report_json.h"
 #include "tests/executor/launch/plans.h"
+#include "tests/executor/launch/trained_plan.h"
 #include "tests/support/command.h"
 
 namespace shardwise::exec::test {
@@ -28,10 +30,12 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// A small model of the catalogue over so many ranks, two micro-batches of 32 tokens a step.
-Plan shared_plan(const char* model, std::int32_t tp, int zero_stage = 0, int dp_shard = 1) {
+Plan shared_plan(const char* model, std::int32_t tp, int zero_stage = 0, int dp_shard = 1,
+                 std::int32_t pp = 1) {
   Plan plan = tiny_plan("shardwise", zero_stage, dp_shard, 2);
   plan.model = *load_model(model);
   plan.layout.tp = tp;
+  plan.layout.pp = pp;
   plan.cluster = *with_gpus(*find_cluster("laptop"), plan.layout.world());
   return plan;
 }
@@ -51,10 +55,12 @@ std::vector<std::string> curve_of(const Plan& plan, Started started = Started::t
 }
 
 TEST(TensorParallelRun, GivesProcessesTheBitsOfThreads) {
-  const Plan plan = shared_plan("qwen3-tiny", 2, 3, 2);
-  const std::vector<std::string> threads = curve_of(plan);
-  ASSERT_EQ(threads.size(), 4U);
-  for (const Started started : ways_of_processes()) EXPECT_EQ(curve_of(plan, started), threads);
+  for (const std::int32_t pp : {1, 2}) {
+    const Plan plan = shared_plan("qwen3-tiny", 2, 3, pp == 1 ? 2 : 1, pp);
+    const std::vector<std::string> threads = curve_of(plan);
+    ASSERT_EQ(threads.size(), 4U);
+    for (const Started started : ways_of_processes()) EXPECT_EQ(curve_of(plan, started), threads);
+  }
 }
 
 // Of one rank's: its part of states and activations, and what it has whole.
@@ -84,6 +90,37 @@ TEST(TensorParallelRun, HoldsTheBytesOfTheLedger) {
                   << fmt::format("{}, ZeRO-{}, {}, {}, {}, {}", model, zero_stage,
                                  name_of(recompute), name_of(precision), name_of(phase),
                                  name_of(category));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Of every stage, what a pass keeps and its temporaries as one (in_categories()). The parts of a
+// table that arrive from the other stage when passes are over are not in the ledger.
+TEST(TensorParallelRun, HoldsTheBytesOfTheLedgerInPipelines) {
+  for (const char* model : {"gpt2-tiny", "qwen3-tiny"}) {
+    for (const auto& [zero_stage, dp_shard] : {std::pair(0, 1), std::pair(1, 2), std::pair(3, 2)}) {
+      for (const PipelineSchedule schedule :
+           {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe}) {
+        for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+          Plan plan = shared_plan(model, 2, zero_stage, dp_shard, 2);
+          plan.layout.schedule = schedule;
+          plan.layout.recompute = recompute;
+          plan.job.global_batch_size = 4L * dp_shard;
+          const StepReport report = train_plan(plan, 2).report;
+          ASSERT_EQ(report.stages.size(), 2U);
+          const LayoutMemory predicted =
+              layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
+          for (std::size_t stage = 0; stage < 2; ++stage) {
+            for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+              const auto phase = static_cast<MemoryPhase>(p);
+              EXPECT_EQ(in_categories(report.stages[stage][phase]),
+                        in_categories(predicted.stages[stage][phase]))
+                  << fmt::format("{}, stage {}, {}, ZeRO-{}, {}, {}", model, stage,
+                                 name_of(schedule), zero_stage, name_of(recompute), name_of(phase));
             }
           }
         }
@@ -152,7 +189,8 @@ TEST(TensorParallelRun, GoesOnUnderOtherMeshesFromItsCheckpoints) {
   };
   const std::vector<Plan> plans = {plan_of(2, 1, 0, 1), plan_of(1, 1, 0, 1), plan_of(4, 1, 0, 1),
                                    plan_of(1, 1, 3, 2), plan_of(2, 1, 3, 2), plan_of(1, 2, 0, 1),
-                                   plan_of(2, 1, 1, 2), plan_of(1, 1, 0, 1)};
+                                   plan_of(2, 1, 1, 2), plan_of(2, 2, 0, 1), plan_of(2, 2, 3, 2),
+                                   plan_of(4, 1, 0, 1), plan_of(2, 4, 0, 1), plan_of(1, 1, 0, 1)};
   const std::vector<Started> ways = ways_of_processes();
   std::string said;
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -160,6 +198,7 @@ TEST(TensorParallelRun, GoesOnUnderOtherMeshesFromItsCheckpoints) {
     said += go_on(plans[i], static_cast<int>(i) + 1, started);
   }
   EXPECT_THAT(said, HasSubstr("written by shardwise ZeRO-3, tp 2, dp_shard 2, dp_replicate 1"));
+  EXPECT_THAT(said, HasSubstr("written by shardwise ZeRO-3, tp 2, pp 2, dp_shard 2"));
   const Outcome verified = shardwise_run({"verify", folder});
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
   const std::vector<double> losses = numbers_of(metrics, "loss");
@@ -200,10 +239,14 @@ TEST(TensorParallelRun, IsRefusedBeforeAnythingIsAllocatedWhereItCannotBeExecute
   plan.layout.sequence_parallel = true;
   EXPECT_THAT(refusal(plan), HasSubstr("/layout/sequence_parallel: true cannot be executed\n"
                                        "    false is"));
+  plan = shared_plan("llama-tiny", 2, 0, 1, 2);
+  plan.layout.schedule = PipelineSchedule::zb_h1;
+  EXPECT_THAT(refusal(plan), HasSubstr("/layout/schedule: zb_h1 cannot be executed\n"
+                                       "    one_f_one_b, gpipe, looped_bfs are"));
   plan = shared_plan("llama-tiny", 2);
-  plan.job.calculate_per_token_loss = true;
-  EXPECT_THAT(refusal(plan), HasSubstr("/job/calculate_per_token_loss: true with tp 2 cannot be "
-                                       "executed\n    false is"));
+  plan.engine = *find_engine("megatron_ddp");
+  EXPECT_THAT(refusal(plan), HasSubstr("/layout/tp: 2 of engine megatron_ddp cannot be executed\n"
+                                       "    tensor parallelism is of engine shardwise"));
 }
 
 }  // namespace

@@ -40,11 +40,11 @@ std::vector<LayerRoom> rooms_of(const Plan& plan) {
   return rooms;
 }
 
-StepProgram program_of(const Plan& plan, int tp_rank) {
+StepProgram program_of(const Plan& plan, int tp_rank, std::int32_t stage = 0) {
   DataParallelPlace place = place_of(plan.layout, 0);
   place.tp_ranks = 2;
   place.tp_rank = tp_rank;
-  return lower_to_run(plan, StepKind::steady, place, rooms_of(plan));
+  return lower_to_run(plan, StepKind::steady, place, rooms_of(plan), true, stage);
 }
 
 TEST(RegionOperands, AreSound) {
@@ -67,6 +67,31 @@ TEST(RegionOperands, NameTheTensorOfACollective) {
             "accumulate saved [16, 48) fp32 of activations\n");
   EXPECT_EQ(operands_of(stage, "bwd.layer3.mb0.1"),
             "accumulate layer_workspace [0, 32) fp32 of logits_and_loss, by 16\n");
+}
+
+// What a stage sends on is summed by the collective that ends its pass.
+TEST(RegionOperands, LeaveTheStreamInTheMessageOfAStage) {
+  for (const int zero_stage : {0, 3}) {
+    for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+      Plan plan = shared_plan(zero_stage, 2, recompute);
+      plan.layout.pp = 2;
+      StepProgram program = program_of(plan, 1, 0);
+      program.stages.push_back(program_of(plan, 1, 1).stages.front());
+      EXPECT_EQ(problems_of(program), "");
+      for (const StageProgram& stage : program.stages) {
+        int sent = 0;
+        const ProgramOp* last = nullptr;  // of the forward pass
+        for (const ProgramOp& each : stage.operations) {
+          if (each.role == OpRole::forward) last = &each;
+          if (each.role != OpRole::send_forward) continue;
+          ++sent;
+          EXPECT_TRUE(is_between_regions(stage, *last));
+          EXPECT_EQ(stage.operands_of(*last).back().buffer, stage.operands_of(each).front().buffer);
+        }
+        EXPECT_EQ(sent, stage.stage == 0 ? 2 : 0);
+      }
+    }
+  }
 }
 
 // What all ranks of tensor parallelism have whole is in the norm of the first alone.
