@@ -14,6 +14,7 @@ EngineProfile internevo() {
   e.gradient_buffer = GradientBuffer::copy_in;
   e.padding = ShardPadding::flat;
   e.kernels = Kernels::eager;
+  e.rms_norm = RmsNormKernel::fused;  // apex's, where it is installed: try_import_RMSNorm
   e.fp32_gradients_default = false;
   e.casts_gradients_for_optimizer = true;  // flat fp32 gradients of the partition
   e.reduce_dtype = DType::bf16;
@@ -24,6 +25,7 @@ EngineProfile internevo() {
   e.sources = {
       "InternLM/InternEvo:internlm/solver/optimizer/hybrid_zero_optim.py",
       "InternLM/InternEvo:internlm/solver/optimizer/fsdp_optimizer.py",
+      "InternLM/InternEvo:internlm/model/ops/fusion_ops_import.py",
       "pytorch/pytorch@v2.0.0:torch/optim/adamw.py, _multi_tensor_adamw",
   };
   return e;

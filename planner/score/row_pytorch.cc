@@ -60,13 +60,14 @@ LossKernel row_loss(const Row& row, const RowEngine& engine) {
 }
 
 void read_pytorch(const Row& row, const RowEngine& engine, JobSpec& job) {
-  // torch.nn.RMSNorm is one kernel since PyTorch 2.9, of October 2025; transformers has a module of
-  // its own, of several operators, unless a row names other kernels. torchtitan and torchtune
-  // repeated grouped keys and values.
-  // Source: pytorch/torchtitan@0199cbc1:torchtitan/models/llama/model.py, repeat_kv;
+  // InternEvo takes apex's RMSNorm. torch.nn.RMSNorm is one kernel since PyTorch 2.9, of October
+  // 2025; transformers has a module of its own, of several operators, unless a row names other
+  // kernels. torchtitan and torchtune repeated grouped keys and values. Source:
+  // pytorch/torchtitan@0199cbc1:torchtitan/models/llama/model.py, repeat_kv;
   // pytorch/torchtune@bd2a0fc7:torchtune/modules/attention.py.
   const bool after = row.date >= "2025-10";
-  const bool one_kernel = (engine.torchtitan && after) || says(row.flag_text("kernels"), "rmsnorm");
+  const bool one_kernel = (engine.torchtitan && after) || says(row.framework, "internevo") ||
+                          says(row.flag_text("kernels"), "rmsnorm");
   job.rms_norm = one_kernel ? RmsNormKernel::fused : RmsNormKernel::composite;
   job.repeat_key_values = !after && says_any(row.framework, "torchtitan", "torchtune", "torchao");
   job.adamw = adamw_of(row);
