@@ -30,16 +30,21 @@ A span `{MORE}` and a [link](https://example.org/{MORE.replace(' ', '/')}) are s
 PAGES = {
     "README.md": CLEAN,
     "CONTRIBUTING.md": f"Short.\n\n{' '.join(['word'] * 14)}\n{' '.join(['word'] * 12)}. Short.\n",
+    "tests/README.md": f"{MORE}.\n",
     "docs/a.md": f"- one\n- {MORE}\n",
     "docs/time.md": f"Short. ({MORE}.) Short.\n",
     "docs/measurements/b.md": f"{MOST}.\n\nA [text of a link {MOST}](b.md).\n",
 }
-FOUND = [("CONTRIBUTING.md", 3, 26), ("docs/a.md", 2, 26), ("docs/time.md", 1, 26), ("docs/measurements/b.md", 3, 30)]
+FOUND = [
+    ("CONTRIBUTING.md", 3, 26), ("tests/README.md", 1, 26), ("docs/a.md", 2, 26), ("docs/time.md", 1, 26),
+    ("docs/measurements/b.md", 3, 30),
+]
 
 
 def main():
     with tempfile.TemporaryDirectory() as root:
         os.makedirs(os.path.join(root, "docs", "measurements"))
+        os.makedirs(os.path.join(root, "tests"))
         for page, text in PAGES.items():
             with open(os.path.join(root, page), "w", encoding="utf-8") as file:
                 file.write(text)
