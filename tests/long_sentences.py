@@ -3,8 +3,8 @@
 
     tests/long_sentences.py ROOT
 
-Prints each sentence of README.md, CONTRIBUTING.md, docs/, and the READMEs of tests/ and examples/ that has more than 25
-words, and exits with 1.
+Prints each sentence that has more than 25 words, and exits with 1. Read are README.md, CONTRIBUTING.md, docs/, and the
+READMEs of tests/, tests/bench/ and examples/.
 A word has a letter or a digit. What stands in backquotes is one word, and of a link only its text counts. Tables, code and
 headings have no sentences. An item of a list ends its sentence.
 """
@@ -45,8 +45,8 @@ def sentences(lines):
 
 
 def pages(root):
-    yield from (page for page in ("README.md", "CONTRIBUTING.md", "tests/README.md", "examples/README.md")
-                if os.path.exists(os.path.join(root, page)))
+    tops = ("README.md", "CONTRIBUTING.md", "tests/README.md", "tests/bench/README.md", "examples/README.md")
+    yield from (page for page in tops if os.path.exists(os.path.join(root, page)))
     for folder, _, files in sorted(os.walk(os.path.join(root, "docs"))):
         yield from (os.path.relpath(os.path.join(folder, file), root) for file in sorted(files) if file.endswith(".md"))
 
