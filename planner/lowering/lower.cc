@@ -10,7 +10,7 @@ namespace {
 
 StepProgram lower(const Plan& plan, const LoweringContext& context, Granularity granularity) {
   StepProgram program;
-  program.plan_digest = digest(plan);
+  if (context.buffers) program.plan_digest = digest(plan);
   program.granularity = granularity;
   program.first_step = context.first_step;
   program.num_microbatches = context.num_microbatches;
@@ -33,8 +33,9 @@ StepProgram lower_regions(const Plan& plan, StepKind step) {
   return lower(plan, context, Granularity::layer);
 }
 
-StepProgram lower_without_buffers(const Plan& plan, Granularity granularity) {
-  LoweringContext context = lowering_context(plan, granularity, false);
+StepProgram lower_without_buffers(const Plan& plan, Granularity granularity,
+                                  std::int64_t num_microbatches) {
+  LoweringContext context = lowering_context(plan, granularity, false, num_microbatches);
   context.buffers = false;
   return lower(plan, context, granularity);
 }

@@ -23,9 +23,12 @@ enum class StepKind : std::uint8_t {
 StepProgram lower(const Plan& plan, Granularity granularity = Granularity::layer,
                   StepKind step = StepKind::steady);
 
-/// The same operations with streams, dependencies and costs, and without buffers: enough for when
-/// they run, and faster. \pre as lower()
-StepProgram lower_without_buffers(const Plan& plan, Granularity granularity = Granularity::layer);
+/// The same operations with streams, dependencies and costs, without buffers and the plan's digest:
+/// enough for when they run, and faster.
+/// \param num_microbatches  of the step, each of which costs what one of the plan's does; 0: all
+/// \pre as lower()
+StepProgram lower_without_buffers(const Plan& plan, Granularity granularity = Granularity::layer,
+                                  std::int64_t num_microbatches = 0);
 
 /// A program of more operations than this is not made: it would take some GB of memory.
 inline constexpr std::int64_t kMostOperations = 10'000'000;

@@ -65,8 +65,8 @@ class StageLowering {
   }
 
   void run() {
-    const std::vector<PipelinePass> order =
-        pass_order(context_.layout(), stage_, context_.num_microbatches);
+    const std::vector<PipelinePass>& order = context_.orders[static_cast<std::size_t>(stage_)];
+    builder_.expect(operations(order));
     memory_.residents();
     data_parallel_->start();
     const std::size_t last = last_pass(order);
@@ -99,6 +99,16 @@ class StageLowering {
   }
   bool runs(const PipelinePass& pass, const StageLayer& layer) const {
     return pass.part != LayerPart::backward_weight || has_weights(layer);
+  }
+  /// Passes of layers and messages, about.
+  std::size_t operations(const std::vector<PipelinePass>& order) const {
+    std::size_t count = 0;
+    for (const PipelinePass& pass : order) {
+      const std::vector<StageLayer>& layers = direction(pass).layers;
+      const bool again = pass.part != LayerPart::forward && !layers.empty();
+      count += layers.size() + (again && layers.front().recomputed ? layers.size() : 0) + 2;
+    }
+    return count;
   }
   /// The last pass of which anything runs.
   std::size_t last_pass(const std::vector<PipelinePass>& order) const {
@@ -157,8 +167,10 @@ class StageLowering {
     const bool again =
         turn.layer().recomputed && part != LayerPart::forward && part != LayerPart::backward_weight;
     if (again) {
-      const OperationLists first = {lists_.waits, lists_.allocates, {}, lists_.uses};
-      if (add(turn, LayerPart::recompute, first) != kNone) {
+      again_.waits = lists_.waits;
+      again_.allocates = lists_.allocates;
+      again_.uses = lists_.uses;
+      if (add(turn, LayerPart::recompute, again_) != kNone) {
         lists_.waits.clear();
         lists_.allocates.clear();
       }
@@ -235,7 +247,8 @@ class StageLowering {
   std::vector<Direction> forward_;   // by chunk
   std::vector<Direction> backward_;
   OperationLists lists_;
-  OpId other_ = kNone;  // message of the pass that runs as one with the one about to begin
+  OperationLists again_;  // of a recompute; it frees nothing
+  OpId other_ = kNone;    // message of the pass that runs as one with the one about to begin
 };
 
 }  // namespace

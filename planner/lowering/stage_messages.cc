@@ -67,7 +67,7 @@ void StageMessages::add_inbox(std::int32_t from) {
   if (from == stage_ || known != inboxes_.end()) return;
   Inbox inbox;
   inbox.from = from;
-  for (const PipelinePass& pass : pass_order(context_.layout(), from, context_.num_microbatches)) {
+  for (const PipelinePass& pass : context_.orders[static_cast<std::size_t>(from)]) {
     Message message;
     if (!made_by(from, pass, message)) continue;
     if (receiver(message) == stage_) inbox.messages.push_back(message);
@@ -132,13 +132,13 @@ StageMessages::Handed StageMessages::receive(const PipelinePass& pass) {
     SHARDWISE_CHECK(inbox->next < inbox->messages.size(), std::to_string(number_of(needed)));
     const Message& message = inbox->messages[inbox->next++];
     const std::int32_t to = message.backward ? message.lower : message.lower + 1;
-    OperationLists lists;
-    lists.waits.push_back(ahead_ ? kNone : passed_);
-    const BufferId buffer =
-        buffers_.fill(message.backward ? Use::receive_backward : Use::receive_forward, from, lists);
+    lists_.clear();
+    lists_.waits.push_back(ahead_ ? kNone : passed_);
+    const BufferId buffer = buffers_.fill(
+        message.backward ? Use::receive_backward : Use::receive_forward, from, lists_);
     const OpId op =
         add(message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
-            message, from, static_cast<std::int16_t>(to / context_.layout().pp), lists);
+            message, from, static_cast<std::int16_t>(to / context_.layout().pp), lists_);
     builder_.message_in(op, buffer, false);
     buffers_.filled(buffer, op);
     received(message) = {op, buffer};
@@ -165,11 +165,11 @@ void StageMessages::send(const PipelinePass& pass, BufferId buffer, OpId done) {
   Message message;
   if (!made_by(stage_, pass, message)) return;
   buffers_.filled(buffer, done);
-  OperationLists lists;
-  lists.waits.push_back(done);
-  lists.uses.push_back(buffer);
+  lists_.clear();
+  lists_.waits.push_back(done);
+  lists_.uses.push_back(buffer);
   const OpId sent = add(message.backward ? OpRole::send_backward : OpRole::send_forward,
-                        Stream::send, message, receiver(message), pass.chunk, lists);
+                        Stream::send, message, receiver(message), pass.chunk, lists_);
   builder_.message_in(sent, buffer, true);
   buffers_.emptied(buffer, sent);
 }

@@ -76,6 +76,7 @@ class StageMessages {
   Handed& received(const Message& message);
   std::vector<Handed> received_;  // by micro-batch, chunk and direction; no operation: not yet
   MessageBuffers buffers_;
+  OperationLists lists_;  // of the operation that is made
 };
 
 }  // namespace shardwise

@@ -1,6 +1,7 @@
 #include "simulator/workload/layer_transfers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/cost/software/time_rules.h"
 #include "planner/cost/step/pipeline_times.h"
@@ -19,8 +20,10 @@ InsideTransfer& entry_of(std::vector<InsideTransfer>& axes, Stream axis) {
 
 }  // namespace
 
-LayerTransfers::LayerTransfers(const Plan& plan)
-    : plan_(plan), layers_(layer_passes(plan)), items_(layer_items(plan)) {
+LayerTransfers::LayerTransfers(const Plan& plan) : LayerTransfers(plan, layer_passes(plan)) {}
+
+LayerTransfers::LayerTransfers(const Plan& plan, std::vector<LayerTime> passes)
+    : plan_(plan), layers_(std::move(passes)), items_(layer_items(plan)) {
   const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
   for (const LayerTime& layer :
        layer_times(plan.model, plan.job, plan.engine, plan.cluster, plan.layout)) {

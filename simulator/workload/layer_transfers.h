@@ -26,6 +26,8 @@ struct InsideTransfers {
 class LayerTransfers {
  public:
   explicit LayerTransfers(const Plan& plan);
+  /// \param passes  layer_passes() of the plan
+  LayerTransfers(const Plan& plan, std::vector<LayerTime> passes);
   InsideTransfers of(const LayerWork& work) const;
 
  private:

@@ -162,12 +162,11 @@ double memory_traffic(const CollectiveWork& work, const ClusterSpec& cluster, co
 }
 
 Prices prices_of(const Plan& plan, const StepProgram& program, Transport transport) {
-  const std::vector<std::vector<Seconds>> alone = price(plan, program);
   const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
   const OverlapTax within = communication_tax(plan, false, transport);
   const OverlapTax across = communication_tax(plan, true, transport);
   const std::vector<LayerTime> layers = layer_passes(plan);
-  const LayerTransfers transfers(plan);
+  const LayerTransfers transfers(plan, layers);
   Prices prices(program.stages.size());
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
@@ -175,7 +174,7 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
     for (std::size_t c = 0; c < stage.costs.size(); ++c) {
       const OpCost& cost = stage.costs[c];
       CostPrice& made = prices[s].emplace_back();
-      made.seconds = alone[s][c].value();
+      made.seconds = price(cost, plan.cluster, plan.layout, layers).value();
       made.launches = cost.launches;
       if (!cost.layers.empty() || !cost.kernels.empty()) {
         made.excess = rules.slowest_gpu_excess * pass_compute(cost, of_pass[c], layers);

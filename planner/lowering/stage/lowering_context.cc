@@ -71,13 +71,15 @@ void number_layers(LoweringContext& c) {
 
 }  // namespace
 
-LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool first_step) {
+LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool first_step,
+                                 std::int64_t num_microbatches) {
   const Layout& layout = plan.layout;
   LoweringContext c;
   c.plan = &plan;
   c.first_step = first_step;
-  const std::int64_t batch = plan.job.batch_for(layout.dp(), layout.micro_batch_size);
-  c.num_microbatches = std::max<std::int64_t>(1, batch / (layout.dp() * layout.micro_batch_size));
+  c.num_microbatches = num_microbatches > 0
+                           ? num_microbatches
+                           : plan.job.microbatches(layout.dp(), layout.micro_batch_size);
   c.placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   c.shards = shard_ranks(layout, Placement::shard_inner);
   c.memory_rules = memory_rules_on(plan.cluster.gpu, plan.model, plan.job, plan.engine);
@@ -94,6 +96,10 @@ LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool
     c.hop_bytes = stage_hop(plan.model, plan.job, plan.cluster, layout, group).bytes;
   }
   number_layers(c);
+  c.orders.reserve(c.stages.size());
+  for (std::int32_t stage = 0; stage < layout.pp; ++stage) {
+    c.orders.push_back(pass_order(layout, stage, c.num_microbatches));
+  }
   return c;
 }
 

@@ -8,6 +8,7 @@
 #include "planner/cost/memory/memory.h"
 #include "planner/cost/memory/state_bytes.h"
 #include "planner/cost/software/time_rules.h"
+#include "planner/schedule/schedule.h"
 #include "planner/schedule/stages.h"
 #include "planner/spec/plan/placement.h"
 #include "planner/spec/plan/plan.h"
@@ -50,6 +51,7 @@ struct LoweringContext {
   bool regions = false;                       // cut_regions()
   std::vector<StageLayers> stages;
   std::vector<std::vector<ModelChunk>> stage_chunks;  // by stage, in order of the chunks
+  std::vector<std::vector<PipelinePass>> orders;      // by stage: of its passes
 
   const Layout& layout() const { return plan->layout; }
   const EngineProfile& engine() const { return plan->engine; }
@@ -66,8 +68,10 @@ struct LoweringContext {
   double gradient_bytes() const;
 };
 
-/// \param plan  must outlive the result. \pre check_layout has no diagnostics
-LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool first_step);
+/// \param plan  must outlive the result \param num_microbatches  0: the plan's
+/// \pre check_layout has no diagnostics
+LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool first_step,
+                                 std::int64_t num_microbatches = 0);
 
 /// Cuts passes of layers into regions (KernelPasses) where ranks meet inside them. Kinds of layers
 /// without collectives of their own stay one operation. \pre lowered layer by layer

@@ -7,6 +7,11 @@
 
 namespace shardwise {
 
+void StageBuilder::expect(std::size_t operations) {
+  program_.operations.reserve(operations);
+  program_.indices.reserve((lists_buffers_ ? 4 : 2) * operations);
+}
+
 std::int32_t StageBuilder::cost(OpCost cost) {
   program_.costs.push_back(std::move(cost));
   return static_cast<std::int32_t>(program_.costs.size()) - 1;

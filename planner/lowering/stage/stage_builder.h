@@ -32,6 +32,9 @@ class StageBuilder {
                         bool lists_buffers = true)
       : program_(program), placed_(placed), lists_buffers_(lists_buffers) {}
 
+  /// Makes room for so many operations.
+  void expect(std::size_t operations);
+
   /// Operations of equal cost share it: ask once, keep the number.
   std::int32_t cost(OpCost cost);
   std::int32_t layer_cost(const LayerWork& work, double launches);
