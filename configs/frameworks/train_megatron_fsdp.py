@@ -83,7 +83,7 @@ def clip_gradients(model, settings, mesh, largest):
 
 def train_step(model, optimizer, data, settings, mesh):
     """All micro-batches and one step of the optimizer. \\returns loss and norm of gradients."""
-    total = job.accumulate(model, data, settings, model.set_model_auto_sync)
+    total = job.accumulate(model, data, settings, lambda now, _: model.set_model_auto_sync(now))
     norm = clip_gradients(model, settings, mesh, job.LARGEST_NORM)
     optimizer.step()
     optimizer.zero_grad()

@@ -75,7 +75,12 @@ def initialise(model, device, seed):
 
 def train_step(model, optimizer, data, settings):
     """All micro-batches and one step of the optimizer. \\returns loss and norm of gradients."""
-    total = job.accumulate(model, data, settings, model.set_requires_gradient_sync)
+
+    def reduces(over_shards, over_replicas):
+        model.set_requires_gradient_sync(over_shards)
+        model.set_requires_all_reduce(over_replicas)  # once a step, of the sum of its micro-batches
+
+    total = job.accumulate(model, data, settings, reduces)
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), job.LARGEST_NORM)
     optimizer.step()
     optimizer.zero_grad()

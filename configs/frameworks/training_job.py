@@ -144,12 +144,13 @@ def loss_of(model, tokens, settings):
 
 def accumulate(model, data, settings, reduces):
     """Forward and backward of each micro-batch. Before each, `reduces` is told whether its
-    gradients are reduced. \\returns the mean loss."""
+    gradients are reduced, and whether it is the last. \\returns the mean loss."""
     count = settings["batch"]["micro_batches"]
     every = settings["sharding"]["reduce_every_microbatch"]
     total = 0.0
     for index in range(count):
-        reduces(every or index + 1 == count)
+        last = index + 1 == count
+        reduces(every or last, last)
         loss = loss_of(model, next(data), settings) / count
         loss.backward()
         total += loss.detach()

@@ -32,6 +32,7 @@ CASES = [
     ("torch-fsdp2", "gpt2-tiny", "materialised", "recompute=full"),
     ("torch-fsdp2", "gpt2-tiny", "chunked", "recompute=none"),
     ("torch-fsdp2", "qwen3-tiny", "materialised", "reshard_after_forward=false"),
+    ("torch-fsdp2", "llama-tiny", "materialised", "dp_shard=1,dp_replicate=2"),
     ("megatron-fsdp", "llama-tiny", "materialised", "zero_stage=3,recompute=none"),
     ("megatron-fsdp", "llama-tiny", "chunked", "zero_stage=3,recompute=full,double_buffer=true"),
     ("megatron-fsdp", "llama-tiny", "materialised", "zero_stage=2"),

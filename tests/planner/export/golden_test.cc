@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <string>
 
 #include "planner/engines/engines.h"
@@ -150,16 +152,26 @@ TEST(Rules, AreWhatTheFrameworksParsersDo) {
 
 TEST(ExportedScript, HoldsWhatTheLedgerOfItsPlanSays) {
   const JsonValue all = golden("tests/golden/exported_memory.json");
+  std::set<std::string> whole;
+  std::set<std::string> by_chunks;
   for (const JsonValue& row : all.find("cases")->elements) {
     const Plan plan = golden_plan(row);
     const StepReport report =
         estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
     ASSERT_EQ(report.stages.size(), 1U);
+    // A fake tensor on a CPU has no workspace of cuBLAS.
+    std::int64_t ledger = 0;
+    for (const Ledger& phase : report.stages.front().phases) {
+      const std::int64_t workspace = phase[MemoryCategory::library_workspace];
+      ledger = std::max(ledger, phase.allocated().value() - workspace);
+    }
     const auto tracked = static_cast<double>(row.find("peak")->integer);
-    const auto ledger = static_cast<double>(report.stages.front().peak_allocated().value());
-    EXPECT_NEAR(ledger / tracked, 1, 0.02) << text(row, "model");
+    EXPECT_NEAR(static_cast<double>(ledger) / tracked, 1, 0.01) << text(row, "model");
+    const bool chunked = plan.job.loss == LossKernel::chunked;
+    (chunked ? by_chunks : whole).insert(plan.model.name);
   }
-  EXPECT_EQ(all.find("cases")->elements.size(), 5U);
+  EXPECT_GE(whole.size(), 5U);
+  EXPECT_GE(by_chunks.size(), 5U);
 }
 
 // tests/golden/exported_script.py trained with these settings and scripts for 5 steps.
@@ -183,7 +195,7 @@ TEST(ExportedScript, IsWhatTrainedOnTwoRanks) {
     EXPECT_EQ(row.find("losses")->elements.size(), 5U);
     EXPECT_EQ(row.find("norms")->elements.size(), 5U);
   }
-  EXPECT_EQ(all.find("cases")->elements.size(), 13U);
+  EXPECT_EQ(all.find("cases")->elements.size(), 14U);
 }
 
 }  // namespace
