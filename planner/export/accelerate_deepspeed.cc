@@ -1,6 +1,7 @@
 #include "planner/export/accelerate_deepspeed.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -186,6 +187,15 @@ Diagnostics take_accelerate_for_launcher(Configuration& job) {
   });
   if (type == job.settings.end()) return {};
   if (type->words.front() == "DEEPSPEED") {
+    const auto ulysses = std::ranges::find(
+        job.settings, "parallelism_config.parallelism_config_sp_size", &GivenSetting::name);
+    if (ulysses != job.settings.end() && ulysses->words != std::vector<std::string>{"1"}) {
+      return {
+          {ulysses->file, ulysses->line, ulysses->column, ulysses->path,
+           fmt::format("no plan has {}", shown(fmt::format("{}", fmt::join(ulysses->words, " ")))),
+           "the nearest plans: 1, or --cp under --engine fsdp2, which torchtitan and accelerate "
+           "run"}};
+    }
     std::erase_if(job.nulls, is_of_accelerate);
     return DeepspeedOfAccelerate(job).take();
   }

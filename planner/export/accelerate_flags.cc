@@ -7,6 +7,10 @@ namespace shardwise {
 std::optional<AccelerateKey> accelerate_key(const LauncherFlag& flag) {
   if (!flag.name.starts_with("--")) return std::nullopt;
   if (flag.name == "--use-fsdp") return AccelerateKey{"distributed_type", "FSDP"};
+  if (flag.name == "--multi-gpu") return AccelerateKey{"distributed_type", "MULTI_GPU"};
+  if (flag.name == "--config-file") {
+    return AccelerateKey{std::string(kNamesConfiguration), flag.value};
+  }
   if (flag.name == "--use-deepspeed") return AccelerateKey{"distributed_type", "DEEPSPEED"};
   if (flag.name == "--use-parallelism-config") {
     return AccelerateKey{std::string(kUsesParallelismConfig), "true"};

@@ -18,6 +18,9 @@ struct AccelerateKey {
 /// that has this section.
 inline constexpr std::string_view kUsesParallelismConfig = "use_parallelism_config";
 
+/// Not of the YAML: the flag that names it.
+inline constexpr std::string_view kNamesConfiguration = "config_file";
+
 /// The key that a flag of `accelerate launch` states; nothing for other flags. A flag counts before
 /// the file.
 /// Source: accelerate 1.15.0, commands/launch.py, _validate_launch_command.

@@ -43,6 +43,7 @@ class CommandReader {
     }
     note_unknown(launch.arguments);
     read_environment(launch.arguments);
+    if (written_.empty()) return std::move(made_);  // its launcher's flags count before other files
     std::vector<Configuration> all = std::move(written_);
     all.insert(all.begin(), std::move(made_));
     return joined(std::move(all));

@@ -96,11 +96,20 @@ void drop_unread_parallelism(Configuration& made) {
   std::erase_if(made.launcher, is_of_mesh);
 }
 
-/// Flags of `accelerate launch` count before its YAML; with --use_fsdp they need none.
+/// Flags of `accelerate launch` count before its YAML; with --use_fsdp and --multi_gpu they need
+/// none. Beside the file of another framework --multi_gpu says no more than that there are ranks.
 void state_launcher_flags(Configuration& made) {
-  const auto is_fsdp = [](const GivenSetting& each) { return each.name == "distributed_type"; };
-  const bool stated = std::ranges::any_of(made.launcher, is_fsdp);
-  if (!stated && std::ranges::none_of(made.settings, is_fsdp)) return;
+  const auto is_type = [](const GivenSetting& each) { return each.name == "distributed_type"; };
+  const auto stated = std::ranges::find_if(made.launcher, is_type);
+  if (std::ranges::none_of(made.settings, is_type)) {
+    if (stated == made.launcher.end()) return;
+    const bool is_ddp = stated->words == std::vector<std::string>{"MULTI_GPU"};
+    const bool has_file = std::ranges::any_of(
+        made.settings, [](const GivenSetting& each) { return each.value.has_value(); });
+    if (is_ddp && has_file) return;
+  }
+  std::erase_if(made.launcher,
+                [](const GivenSetting& each) { return each.name == kNamesConfiguration; });
   drop_unread_parallelism(made);
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < made.settings.size(); ++i) places[made.settings[i].name] = i;
@@ -212,6 +221,45 @@ Result<Framework> likely_framework(const Configuration& configuration, const std
 }
 
 }  // namespace
+
+void assume_several_gpus(Configuration& job) {
+  const auto stated = [&](std::string_view name) {
+    return std::ranges::find(job.launcher, name, &GivenSetting::name);
+  };
+  const auto trainer =
+      std::ranges::find(job.settings, "--per_device_train_batch_size", &GivenSetting::name);
+  const auto processes = stated("num_processes");
+  const bool by_accelerate = processes != job.launcher.end();
+  if (!by_accelerate && (job.ranks < 2 || trainer == job.settings.end())) return;
+  const std::int64_t ranks = !by_accelerate || processes->words.size() != 1
+                                 ? job.ranks
+                                 : parse_integer(processes->words.front()).value_or(0);
+  if (ranks < 2) return;
+  if (stated(kNamesConfiguration) != job.launcher.end()) return;
+  if (stated("distributed_type") != job.launcher.end() || file_not_given(job)) return;
+  constexpr std::array<std::string_view, 3> kSharding = {"--fsdp", "--fsdp_config", "--deepspeed"};
+  for (const GivenSetting& each : job.settings) {
+    if (each.value || std::ranges::find(kSharding, each.name) != kSharding.end()) return;
+  }
+  if (framework_of(job, "", "--from")) return;
+  GivenSetting type = by_accelerate ? *processes : *trainer;
+  type.name = "distributed_type";
+  type.path = "/distributed_type";
+  type.words = {"MULTI_GPU"};
+  type.list = false;
+  type.value = JsonValue();
+  type.value->kind = JsonValue::Kind::string;
+  type.value->string = "MULTI_GPU";
+  const char* const says = by_accelerate
+                               ? "several processes without a file are those of --multi_gpu, "
+                                 "unless the machine has a default_config.yaml"
+                               : "transformers' Trainer without a file that says the sharding is "
+                                 "DistributedDataParallel";
+  job.notes.push_back({type.file, type.line, type.column, "", says,
+                       "give accelerate's YAML or DeepSpeed's JSON if there is one"});
+  job.launcher.push_back(std::move(type));
+  state_launcher_flags(job);
+}
 
 Result<Configuration> read_configuration(std::string_view text, const std::string& file,
                                          const GivenFiles& given, const ShellStart& start) {

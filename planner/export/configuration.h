@@ -62,6 +62,11 @@ Result<Configuration> configuration_of_words(const std::vector<std::string>& wor
 /// different values for one setting.
 Result<Configuration> joined(std::vector<Configuration> all);
 
+/// Has several processes of `accelerate launch` that no file and no flag says the kind of, and
+/// whose program no framework is known by, be those of --multi_gpu. A note says so. Source:
+/// accelerate 1.15.0, commands/launch.py:1328
+void assume_several_gpus(Configuration& job);
+
 /// "--tensor-model-parallel-size" of "model_parallel.tensor_model_parallel_size": the argument that
 /// a key of Megatron-LM's YAML is.
 std::string flag_of_key(const std::string& key);

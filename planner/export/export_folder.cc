@@ -100,6 +100,16 @@ std::string choice_patterns(const Export& made, const Framework& framework) {
   return patterns;
 }
 
+/// What run.sh tells transformers' Trainer: "--optim adamw_bnb_8bit"; "" for nothing.
+std::string trainer_flags(const Export& made) {
+  std::string flags;
+  for (const WrittenSetting& each : made.settings) {
+    if (each.spec->place != SettingPlace::script) continue;
+    flags += (flags.empty() ? "" : " ") + each.spec->name + " " + each.value;
+  }
+  return flags;
+}
+
 /// The lines by which run.sh starts the job.
 std::string launch_lines(const Export& made, const Framework& framework) {
   std::string words;
@@ -116,8 +126,17 @@ std::string launch_lines(const Export& made, const Framework& framework) {
         nodes_of(made.plan), gpus_per_node(made.plan));
   }
   const std::string program = program_words(framework);
-  if (!framework.takes_words()) return fmt::format("exec {}  {} \"$@\"\n", words, program);
-  const std::string read = fmt::format("eval \"arguments=($(<\"$here/{}\"))\"\n", framework.file);
+  if (!framework.takes_words()) {
+    const std::string trainer = trainer_flags(made);
+    const std::string told = trainer.empty() ? "" : fmt::format(" ${{TRAINER_FLAGS-{}}}", trainer);
+    // Without quotes several words stay several.
+    const bool splits = !told.empty() || program.find("CONFIG_FLAGS") != std::string::npos;
+    return fmt::format("{}exec {}  {}{} \"$@\"\n",
+                       splits ? "# shellcheck disable=SC2086  # they are several words\n" : "",
+                       words, program, told);
+  }
+  const std::string read =
+      fmt::format("arguments=()\neval \"arguments=($(<\"$here/{}\"))\"\n", framework.file);
   if (framework.form == ConfigurationForm::arguments) {
     return fmt::format("{}exec {}  {} \"${{arguments[@]}}\" \"$@\"\n", read, words, program);
   }
@@ -177,6 +196,7 @@ std::string run_script(const Export& made, const Framework& framework, const std
       "# Words behind run.sh are handed on: learning rate, data, checkpoints.\n"
       "set -euo pipefail\n"
       "here=$(cd -- \"$(dirname -- \"${{BASH_SOURCE[0]}}\")\" >/dev/null && pwd)\n"
+      "# shellcheck source=/dev/null\n"
       ". \"$here/environment.sh\"\n"
       "{}"
       "port=${{MASTER_PORT:-29500}}\n"
@@ -211,9 +231,20 @@ std::string still_needed(const Export& made, const Framework& framework) {
   }
   std::string missing;
   const std::vector<KeptSetting> kept = kept_for(framework, made.plan);
+  const auto has = [&](const char* flag, const std::string& word) {
+    return std::ranges::any_of(kept, [&](const KeptSetting& each) {
+      const bool same = word.empty() || each.words == std::vector<std::string>{word};
+      return each.name == flag && same;
+    });
+  };
+  const auto is_said = [&](std::string_view flag) {
+    if (flag == "--train-iters") return has("--train-samples", "");
+    if (flag == "--data-path") return has("--mock-data", "") || has("--data-args-path", "");
+    return flag == "--tokenizer-model" && has("--tokenizer-type", "NullTokenizer");
+  };
   for (const char* flag : {"--tokenizer-type", "--tokenizer-model", "--data-path", "--lr",
                            "--train-iters", "--save"}) {
-    if (std::ranges::find(kept, flag, &KeptSetting::name) != kept.end()) continue;
+    if (has(flag, "") || is_said(flag)) continue;
     missing += (missing.empty() ? "" : ", ") + std::string(flag);
   }
   if (missing.empty()) return "";
@@ -248,6 +279,12 @@ std::vector<std::string> export_notes(const Export& made, const Framework& frame
     notes.push_back(fmt::format("your script decides {}, here {}: {}", each.field,
                                 facts.at(each.field), each.says));
   }
+  if (const std::string trainer = trainer_flags(made); !trainer.empty()) {
+    notes.push_back(fmt::format(
+        "run.sh tells transformers' Trainer {}; for a script that has no such argument, set "
+        "TRAINER_FLAGS to nothing",
+        trainer));
+  }
   const bool asks = std::ranges::any_of(framework.settings, [](const SettingSpec& spec) {
     return spec.field == "model.norm_epsilon";
   });
@@ -263,6 +300,13 @@ std::vector<std::string> export_notes(const Export& made, const Framework& frame
         fmt::format("scaling of the rotary angles of {} is not in the plan: add its arguments from "
                     "config.json, such as --rope-type yarn",
                     shown(made.plan.model.name, kLongestName)));
+  }
+  if (asks && facts.contains("model.router_bias") && facts.at("model.router_bias") == "true") {
+    notes.push_back(fmt::format(
+        "groups and scaling of the router of {} are not in the plan: add "
+        "--moe-router-num-groups, --moe-router-group-topk and --moe-router-topk-scaling-factor "
+        "from its config.json",
+        shown(made.plan.model.name, kLongestName)));
   }
   std::ranges::move(lost_notes(framework, made.plan.kept), std::back_inserter(notes));
   const std::string needed = still_needed(made, framework);
@@ -297,7 +341,8 @@ Result<std::vector<ExportedFile>> export_folder(const Export& made, const Framew
   std::vector<ExportedFile> files;
   files.push_back({framework.file,
                    configuration_text(framework, made.settings, kept_for(framework, made.plan))});
-  files.push_back({"environment.sh", environment_text(made.settings)});
+  files.push_back(
+      {"environment.sh", "# shellcheck shell=bash\n" + environment_text(made.settings)});
   std::string notes = first_note.empty() ? "" : first_note + "\n";
   for (const std::string& note : export_notes(made, framework)) notes += note + "\n";
   if (!notes.empty()) files.push_back({"notes.txt", notes});

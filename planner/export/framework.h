@@ -63,7 +63,7 @@ struct SettingSpec {
   bool only_written = false;  // of the plan's value; another setting says the field
   /// It says the field to a reader, and is kept as it stands: the training script decides else.
   bool kept = false;
-  /// Of values that no plan has: what they are, and what to give for them.
+  /// Of values that no plan has: what they are, and what to give for them. "*", the last, for all.
   std::vector<std::pair<std::string, std::string>> instead;
   std::string fills;                // of a script's argument: the setting that it is "auto" of
   std::vector<std::string> among;   // the values that the framework takes; empty: not known

@@ -119,7 +119,8 @@ CheckRule rule_of(ObjectReader& reader, const std::vector<std::string>& engines)
   return rule;
 }
 
-/// Names that conditions on settings may have besides the settings.
+/// Names that conditions on settings may have besides the settings: "@gpus" of the job, "@adamw" of
+/// the plan.
 bool is_fact(const std::string& name) { return name.starts_with('@'); }
 
 void check_names(const Framework& framework, ObjectReader& reader) {

@@ -25,8 +25,8 @@ std::vector<std::string> open_fields(const Framework& framework) {
   std::vector<std::string> fields = {"sequence_length", "micro_batch_size", "global_batch_size",
                                      "precision", "recompute"};
   for (const ScriptField& each : framework.by_script) {
-    const bool has_its_own =
-        each.field == "loss" || each.field == "rms_norm" || each.field == "adamw";
+    const bool has_its_own = each.field == "loss" || each.field == "rms_norm" ||
+                             each.field == "adamw" || each.field == "frozen_base";
     if (!has_its_own && std::ranges::find(fields, each.field) == fields.end()) {
       fields.push_back(each.field);
     }
@@ -189,6 +189,8 @@ std::vector<Assumption> import_assumptions(const Framework& framework, const Set
     if (each) made.push_back(*std::move(each));
   }
   const Values facts = facts_of(plan);
+  Values values = settings.values;  // and by "@field" what the plan has
+  for (const auto& [field, value] : facts) values["@" + field] = value;
   for (const SettingSpec& spec : framework.settings) {
     const auto at = settings.values.find(spec.name);
     if (at == settings.values.end()) continue;
@@ -213,7 +215,7 @@ std::vector<Assumption> import_assumptions(const Framework& framework, const Set
                       fmt::format("{} is kept, and not priced: {}", words, spec.unpriced),
                       spec.source});
     }
-    if (!spec.assumed.empty() && holds(spec.assumed_when, settings.values)) {
+    if (!spec.assumed.empty() && holds(spec.assumed_when, values)) {
       made.push_back(
           {"import.assumed." + spec.name, fmt::format("{}: {}", words, spec.assumed), spec.source});
     }

@@ -12,12 +12,14 @@
 #include "planner/export/auto_of_model.h"
 #include "planner/export/check_configuration.h"
 #include "planner/export/check_recipe.h"
+#include "planner/export/described_model.h"
 #include "planner/export/import_assumptions.h"
 #include "planner/export/kept_of.h"
 #include "planner/export/plan_facts.h"
 #include "planner/export/recipe.h"
 #include "planner/export/setting_values.h"
 #include "planner/model/hf_config.h"
+#include "planner/question/adapter_flags.h"
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
 #include "planner/question/plan_texts.h"
@@ -151,6 +153,14 @@ Result<std::string> model_of(const Framework& framework, const Settings& setting
     if (!whole.empty()) names = std::move(whole);
   }
   if (names.size() == 1) return names.front();
+  if (names.empty()) {
+    if (std::optional<std::string> text = described_model(framework, settings)) {
+      const Result<ModelSpec> model = load_model(*text);
+      const bool is_it =
+          model && contradictions(framework, settings, *model, Numerics::differ).empty();
+      if (is_it) return *std::move(text);
+    }
+  }
   return Diagnostic{file,
                     0,
                     0,
@@ -158,7 +168,9 @@ Result<std::string> model_of(const Framework& framework, const Settings& setting
                     names.empty() ? "no model of the catalogue has these sizes"
                                   : fmt::format("models with the sizes that it states: {}",
                                                 fmt::join(names, ", ")),
-                    names.empty() ? "--model with its config.json" : "--model says which"};
+                    names.empty() ? "--model with its config.json, or every size in the command: "
+                                    "--vocab-size too"
+                                  : "--model says which"};
 }
 
 /// Where a setting stands that says the field of a flag.
@@ -227,9 +239,7 @@ bool needs_ranks(const Values& facts) {
 void leave_to_flags(const Framework& framework, const Settings& settings, const AskedImport& asked,
                     Values& facts) {
   for (const ScriptField& each : framework.by_script) {
-    const bool is_set = std::ranges::any_of(framework.settings, [&](const SettingSpec& spec) {
-      return spec.field == each.field && settings.given.contains(spec.name);
-    });
+    const bool is_set = given_of_field(framework, settings, each.field) != nullptr;
     const auto stated = [&](const Texts& texts) {
       const auto at = texts.find(each.field);
       return at != texts.end() && !at->second.empty();
@@ -240,6 +250,11 @@ void leave_to_flags(const Framework& framework, const Settings& settings, const 
   }
 }
 
+/// Of adapters, which are the model's and no field of a job.
+bool is_of_adapters(const std::string& field) {
+  return std::ranges::find(kAdapterFlags, field, &AdapterFlag::field) != kAdapterFlags.end();
+}
+
 /// The question that facts and flags ask together.
 Diagnostics fill_question(const Values& facts, const std::string& file, AskedImport& asked) {
   Diagnostics problems;
@@ -248,7 +263,7 @@ Diagnostics fill_question(const Values& facts, const std::string& file, AskedImp
     const auto& keys = layout_keys();
     if (std::ranges::find(keys, field) != keys.end()) {
       ask(asked.layout.texts, field, value, file, problems);
-    } else if (job.contains(field) || field == kModulesField) {
+    } else if (job.contains(field) || field == kModulesField || is_of_adapters(field)) {
       ask(asked.job.texts, field, value, file, problems);
     }
   }
@@ -335,6 +350,14 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
   made.plan.kept = *std::move(kept);
   made.assumptions = import_assumptions(framework, *settings, asked, *subject, made.plan, model_by);
   if (filled) made.assumptions.push_back(*filled);
+  if (asked.job.model.starts_with('{')) {
+    made.assumptions.push_back(
+        {"import.described",
+         fmt::format("no model of the catalogue has the stated sizes: {} is the transformer that "
+                     "they describe (--model NAME, or its config.json, for another)",
+                     made.plan.model.name),
+         "docs/frameworks.md, Import"});
+  }
   return made;
 }
 

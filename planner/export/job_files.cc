@@ -54,6 +54,7 @@ Result<Configuration> read_job(const std::vector<JobFile>& files,
   if (!problems.empty()) return problems;
   Result<Configuration> job = joined(std::move(all));
   if (!job) return job;
+  assume_several_gpus(*job);
   problems = take_accelerate_for_launcher(*job);
   if (!problems.empty()) return problems;
   return job;

@@ -11,10 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "planner/export/derived_facts.h"
 #include "planner/export/other_words.h"
+#include "planner/export/plan_facts.h"
 #include "planner/export/recipe.h"
 #include "planner/export/setting_values.h"
 #include "planner/spec/json/json_line.h"
+#include "planner/spec/json/reader.h"
 #include "planner/spec/text/utf8.h"
 
 namespace shardwise {
@@ -126,6 +129,24 @@ class Keeper {
   std::vector<const GivenSetting*> places_;  // of each
 };
 
+/// What kept keys say of the plan, as import reads them; of a value that no plan has nothing.
+Values kept_facts(const Framework& framework, const KeptSettings& kept) {
+  Values facts;
+  for (const KeptSetting& each : kept.settings) {
+    const SettingSpec* spec = framework.find(each.name);
+    if (spec == nullptr || !spec->kept || spec->field.empty() || each.value.empty()) continue;
+    const Result<JsonValue> value = parse_json(each.value, "kept");
+    if (!value) continue;
+    const bool is_text = value->kind == JsonValue::Kind::string;
+    const auto said = ours(*spec, is_text ? value->string : json_line(*value));
+    if (said) facts[spec->field] = *said;
+  }
+  if (const auto kind = facts.find("optimizer"); kind != facts.end() && kind->second == "sgd") {
+    add_momentum(facts);
+  }
+  return facts;
+}
+
 }  // namespace
 
 const SettingSpec* decided_setting(const Framework& framework, const std::string& name) {
@@ -186,8 +207,13 @@ Diagnostics check_kept(const Framework& framework, const Plan& plan) {
   const KeptSettings& kept = plan.kept;
   if (kept.framework != framework.name) return problems;
   const OtherWords other(framework, plan);
+  const Values said = kept_facts(framework, kept);
+  const Values own = said.empty() ? Values() : facts_of(plan);
   for (std::size_t i = 0; i < kept.settings.size(); ++i) {
     const KeptSetting& each = kept.settings[i];
+    const SettingSpec* keeps = framework.find(each.name);
+    const auto stated = keeps == nullptr ? said.end() : said.find(keeps->field);
+    const auto decided = stated == said.end() ? own.end() : own.find(stated->first);
     const auto wrong = [&](std::string message, std::string hint) {
       problems.push_back({"", 0, 0, fmt::format("/kept/settings/{}/name", i), std::move(message),
                           std::move(hint)});
@@ -204,6 +230,10 @@ Diagnostics check_kept(const Framework& framework, const Plan& plan) {
                !other.say_it(*spec, kept_value(*spec, each))) {
       wrong(fmt::format("{} is what the plan decides", without_dashes(spec->name)),
             "change the plan instead");
+    } else if (decided != own.end() && decided->second != stated->second) {
+      wrong(fmt::format("{} says {} {}, and the plan has {}", without_dashes(each.name),
+                        stated->first, stated->second, decided->second),
+            "take it out, and state it behind run.sh or in the script");
     }
   }
   return problems;

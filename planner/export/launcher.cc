@@ -240,20 +240,22 @@ class LaunchReader {
   }
 
   void read_accelerate() {
-    constexpr std::array<std::string_view, 4> kOfRanks = {"--main-process-ip", "--multi-gpu",
+    constexpr std::array<std::string_view, 3> kOfRanks = {"--main-process-ip",
                                                           "--main-process-port", "--quiet"};
     for (const LauncherFlag& each : flags_) {
       if (const auto key = accelerate_key(each)) {
         made_.accelerate.push_back(each);
+        if (key->name == kNamesConfiguration) {
+          if (given_.has(each.value)) continue;
+          say(made_.notes, each, fmt::format("{} is not read", shown(each.value)),
+              "give the file too");
+          continue;
+        }
         // Each node has its own rank, and count() says what is not known of the processes.
         if (is_open(key->value) && key->name != "machine_rank" && key->name != "num_processes") {
           say(made_.notes, each, fmt::format("{} is not known", shown(key->value)),
               "set it in the script");
         }
-      } else if (each.name == "--config-file") {
-        if (given_.has(each.value)) continue;
-        say(made_.notes, each, fmt::format("{} is not read", shown(each.value)),
-            "give the file too");
       } else if (each.name.starts_with("--") &&
                  std::ranges::find(kOfRanks, each.name) == kOfRanks.end()) {
         say(made_.notes, each, "is not read from a command", "give accelerate's YAML");

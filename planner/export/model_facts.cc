@@ -74,7 +74,9 @@ void add_attention(const ModelSpec& model, const LayerSpec& block, Facts& facts)
   };
   facts.flag("qkv_bias", biased("self_attn.q_proj") || biased("self_attn.qkv_proj"));
   facts.flag("attention_output_bias", biased("self_attn.o_proj"));
-  facts.flag("qk_norm", find(block, "self_attn.q_norm") != nullptr);
+  // Of latent attention: the norms of what queries, keys and values are made of.
+  facts.flag("qk_norm", find(block, "self_attn.q_norm") != nullptr ||
+                            find(block, "self_attn.kv_a_norm") != nullptr);
   facts.flag("latent_attention", latent != nullptr);
   facts.flag("grouped_queries",
              latent == nullptr && model.num_key_value_heads != model.num_attention_heads);
@@ -107,6 +109,12 @@ void add_feed_forward(const ModelSpec& model, const std::vector<const LayerSpec*
   facts.set("num_experts_per_tok", model.num_experts_per_tok);
   facts.set("moe_intermediate_size", model.moe_intermediate_size);
   facts.set("expert_layers", expert_layers(blocks));
+  // As the published models of these families route: norm_topk_prob false, scoring_func sigmoid.
+  const bool whole = model.model_type == "deepseek_v2" || model.model_type == "qwen2_moe";
+  const bool sigmoid = model.model_type == "deepseek_v3";
+  facts.flag("router_before_choice", whole);
+  facts.set("router_score", std::string_view(sigmoid ? "sigmoid" : "softmax"));
+  facts.flag("router_bias", sigmoid);
   const OperationSpec* shared = find(block, "mlp.shared.down_proj");
   if (shared != nullptr) facts.set("shared_intermediate_size", shared->k);
   facts.flag("shared_expert_gate", find(block, "mlp.shared_gate_proj") != nullptr);
@@ -144,7 +152,11 @@ void add_frame(const ModelSpec& model, const std::vector<const LayerSpec*>& bloc
   facts.set("num_mtp_layers", further);
   facts.flag("logit_softcap", capped);
   const bool rope = find(block, "self_attn.rope") != nullptr;
-  facts.set("positions_by", std::string_view(rope ? "rope" : learned ? "learned" : "none"));
+  const bool slopes = model.model_type == "bloom" || model.model_type == "mpt";
+  facts.set("positions_by", std::string_view(rope      ? "rope"
+                                             : learned ? "learned"
+                                             : slopes  ? "alibi"
+                                                       : "none"));
 }
 
 }  // namespace

@@ -32,10 +32,8 @@ bool is_chosen(const Choice& choice, const std::string& setting) {
 const GivenSetting* place_of_fields(const std::vector<std::string>& fields,
                                     const Framework& framework, const Settings& settings) {
   if (fields.empty()) return nullptr;
-  const auto said = std::ranges::find_if(framework.settings, [&](const SettingSpec& spec) {
-    return spec.field == fields.front() && settings.given.contains(spec.name);
-  });
-  if (said != framework.settings.end()) return settings.given.at(said->name);
+  const GivenSetting* said = given_of_field(framework, settings, fields.front());
+  if (said != nullptr) return said;
   const auto& by_script = framework.by_script;
   if (std::ranges::find(by_script, fields.front(), &ScriptField::field) != by_script.end()) {
     return nullptr;

@@ -41,8 +41,8 @@ bool is_key_without_flag(const Framework& framework, const GivenSetting& given) 
 /// What arguments of a training script say.
 class ScriptArguments {
  public:
-  ScriptArguments(const Framework& framework, Settings& made)
-      : framework_(framework), made_(made) {}
+  ScriptArguments(const Framework& framework, Settings& made, Diagnostics& problems)
+      : framework_(framework), made_(made), problems_(problems) {}
 
   void take(const GivenSetting& each) {
     std::string name = each.name;
@@ -52,6 +52,13 @@ class ScriptArguments {
     if (!known && take_object(name, each)) return;
     Diagnostics ignored;
     const auto value = known ? value_of(framework_, *spec, each, false, ignored) : std::nullopt;
+    const auto& words = known ? spec->among : std::vector<std::string>();
+    if (value && !words.empty() && std::ranges::find(words, *value) == words.end()) {
+      problems_.push_back({each.file, each.line, each.column, each.path,
+                           fmt::format("{} is none of its words", shown(*value)),
+                           fmt::format("one of {}", fmt::join(words, ", "))});
+      return;
+    }
     if (!value) {
       made_.of_script.push_back(&each);
     } else if (!spec->states.empty()) {
@@ -67,8 +74,15 @@ class ScriptArguments {
   /// States what switches state, and fills "auto" in; a switch that is not there is off. Another
   /// argument beside a value of the file changes nothing.
   void fill() {
+    std::map<std::string, const Filling*> stated;
     for (const Filling& each : stating_) {
       for (const auto& [name, value] : each.spec->states) {
+        const auto [other, is_first] = stated.emplace(name, &each);
+        if (!is_first && other->second->spec->states.at(name) != value) {
+          problems_.push_back(
+              {each.given->file, each.given->line, each.given->column, each.given->path,
+               fmt::format("cannot stand beside {}", other->second->spec->name), "one of the two"});
+        }
         std::erase(made_.open, name);
         made_.values[name] = value;
         made_.given[name] = each.given;
@@ -125,6 +139,7 @@ class ScriptArguments {
   };
   const Framework& framework_;
   Settings& made_;
+  Diagnostics& problems_;  // of words that an argument does not take
   std::vector<Filling> filling_;
   std::vector<Filling> stating_;
 };
@@ -181,6 +196,27 @@ TableName table_name(const Framework& framework, const std::string& name, const 
   const bool negated =
       !has(section + key) && key.starts_with("no_") && has(section + key.substr(3));
   return {section + (negated ? key.substr(3) : key), negated, ""};
+}
+
+const GivenSetting* given_of_field(const Framework& framework, const Settings& settings,
+                                   const std::string& field) {
+  for (const SettingSpec& spec : framework.settings) {
+    const auto given = settings.given.find(spec.name);
+    if (given == settings.given.end()) continue;
+    if (spec.field == field) return given->second;
+    if (spec.place != SettingPlace::script) continue;
+    for (const Choice& choice : framework.choices) {
+      for (const Option& option : choice.options) {
+        const auto said = option.settings.find(spec.name);
+        if (said == option.settings.end() || said->second != settings.values.at(spec.name)) {
+          continue;
+        }
+        const bool says = std::ranges::find(option.plan, field, &Clause::name) != option.plan.end();
+        if (says) return given->second;
+      }
+    }
+  }
+  return nullptr;
 }
 
 void add_defaults(const Framework& framework, Values& values) {
@@ -255,7 +291,7 @@ Result<Settings> settings_of(const Framework& framework, const Configuration& co
                                   shown(fmt::format("{}", fmt::join(names_file->words, " ")))),
                       "give that file too"};
   }
-  ScriptArguments script(framework, made);
+  ScriptArguments script(framework, made, problems);
   for (const GivenSetting& each : configuration.settings) {
     // Beside a file of keys the arguments of a command are its script's.
     if (each.value || (framework.takes_words() && names_file == nullptr)) {

@@ -37,6 +37,11 @@ TableName table_name(const Framework& framework, const GivenSetting& given);
 /// Whether a setting of the table says nothing of a plan.
 bool says_nothing(const Framework& framework, const SettingSpec& spec);
 
+/// The setting that states a field by its own value: one that has the field, or an argument of the
+/// training script in a choice. Nothing where none does.
+const GivenSetting* given_of_field(const Framework& framework, const Settings& settings,
+                                   const std::string& field);
+
 /// Adds what presets and defaults say of settings that are not there.
 void add_defaults(const Framework& framework, Values& values);
 

@@ -19,6 +19,9 @@ std::string setting_words(const Framework& framework, const WrittenSetting& sett
     return setting.value.empty() ? fmt::format("without {}", setting.spec->name)
                                  : fmt::format("{}={}", setting.spec->name, setting.value);
   }
+  if (setting.spec->place == SettingPlace::script) {
+    return fmt::format("{} {}", setting.spec->name, setting.value);
+  }
   if (!framework.takes_words()) return fmt::format("{}: {}", setting.spec->name, setting.value);
   std::string line = configuration_text(framework, {setting}, {});
   while (line.ends_with('\n')) line.pop_back();

@@ -37,6 +37,11 @@ TorchtitanScript torchtitan_script(const ShellCommand& command) {
     made.arguments.push_back({flag, value.line, value.column});
     made.arguments.push_back(value);
   };
+  const ShellWord old = variable_of(command, "CONFIG_FILE", "");
+  if (!old.text.empty()) {  // of versions before 0.3
+    add("--job.config_file", old);
+    return made;
+  }
   add("--module", variable_of(command, "MODULE", "llama3"));
   add("--config", variable_of(command, "CONFIG", "llama3_debugmodel"));
   const std::optional<std::int64_t> ranks = parse_integer(variable_of(command, "NGPU", "8").text);

@@ -84,7 +84,7 @@ std::vector<Node> tree_of(const std::vector<WrittenSetting>& settings,
                           const std::vector<KeptSetting>& kept) {
   std::vector<Node> nodes;
   for (const WrittenSetting& each : settings) {
-    if (each.spec->place == SettingPlace::environment) continue;
+    if (each.spec->place != SettingPlace::configuration) continue;
     put_value(nodes, kept_keys(each.spec->name), written_value(each));
   }
   for (const KeptSetting& each : kept) put_value(nodes, kept_keys(each.name), written_value(each));

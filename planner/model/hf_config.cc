@@ -158,6 +158,19 @@ Result<ReadModel> load_from_hub_cache(const std::string& repository) {
   return read_model_and_keys(*config, file->string(), repository);
 }
 
+/// A model whose text stands in the place of its name, called by its sizes: "transformer-32x4096".
+Result<ReadModel> read_described(const std::string& text) {
+  const Result<JsonValue> config = parse_json(text, "--model");
+  if (!config) return config.problems();
+  const auto size = [&](const char* key) {
+    const JsonValue* value = config->find(key);
+    return value == nullptr ? std::int64_t{0} : value->integer;
+  };
+  const std::string name =
+      fmt::format("transformer-{}x{}", size("num_hidden_layers"), size("hidden_size"));
+  return read_model_and_keys(*config, "--model", name);
+}
+
 }  // namespace
 
 std::vector<std::string> known_model_types() {
@@ -199,6 +212,7 @@ Result<ModelSpec> read_model_file(const std::filesystem::path& path) {
 }
 
 Result<ReadModel> load_model_and_keys(const std::string& name_or_path) {
+  if (name_or_path.starts_with('{')) return read_described(name_or_path);
   const Result<CatalogueFile> found = find_in_catalogue("models", name_or_path);
   if (!found) return found.problems();
   if (!found->exists) {

@@ -348,6 +348,8 @@ def main():
     parser.add_argument("--shardwise", required=True, type=lambda p: pathlib.Path(p).resolve())
     parser.add_argument("--megatron", required=True, type=lambda p: pathlib.Path(p).resolve())
     asked = parser.parse_args()
+    if os.environ.get("PYTHONHASHSEED") != "0":  # Megatron-LM prints sets in its refusals
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"})
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the frameworks print is no part of the answer
     parsers = {"megatron-lm": Megatron(asked.megatron), "torchtitan": Titan(),

@@ -5,8 +5,8 @@ Each model_config.yaml there becomes a torchrun command. What `shardwise check` 
 training is printed: arguments of other programs than pretrain_gpt.py, and settings that Megatron's
 own code asserts against. Of a dense decoder's training `shardwise import` must give
 the degrees, batch, strategy and recompute that the file states. The model is a config.json of the
-stated sizes; files whose model no such config.json describes are counted apart, with the setting
-that contradicts it.
+stated sizes or, where that is of another model, the one that the command describes. What is not
+imported is counted apart, with the reason.
 
     git clone the repository NVIDIA/Megatron-LM, commit d98e8a64
     pip install PyYAML
@@ -113,10 +113,14 @@ def imported(shardwise, args, folder):
     words, stated = command_of(args)
     (folder / "config.json").write_text(json.dumps(model_of(args)))
     write_script(words, {}, folder / "job.sh")
-    done = subprocess.run(
-        [shardwise, "import", folder / "job.sh", "--from", "megatron-lm", "--cluster", "dgx-h100",
-         "--model", folder / "config.json", "-o", folder / "plan.json"],
-        capture_output=True, text=True)  # fmt: skip
+    command = [shardwise, "import", folder / "job.sh", "--from", "megatron-lm", "--cluster",
+               "dgx-h100", "-o", folder / "plan.json"]  # fmt: skip
+    done = subprocess.run([*command, "--model", folder / "config.json"], capture_output=True, text=True)
+    if done.returncode != 0:  # of another model, which the command describes
+        vocabulary = [] if "--vocab-size" in args else ["--vocab-size", "50257"]
+        write_script([*words, *vocabulary], {}, folder / "job.sh")
+        described = subprocess.run(command, capture_output=True, text=True)
+        done = described if described.returncode == 0 else done
     if done.returncode != 0:
         problem = re.search(r"--[\w-]+: .*", done.stderr)
         return f"not imported: {problem.group() if problem else done.stderr}"

@@ -13,6 +13,7 @@
 #include "planner/export/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/kept_of.h"
+#include "planner/model/parameter_counts.h"
 #include "planner/spec/plan/names.h"
 #include "tests/planner/export/assumption_texts.h"
 
@@ -180,8 +181,8 @@ TEST(MegatronImports, TakeABlockOfAllLayersOfAStageForFullRecompute) {
   const Result<Import> some = imported_flags(block + "--recompute-num-layers 16");
   ASSERT_FALSE(some.ok());
   EXPECT_EQ(some.problems().front().hint,
-            "--recompute-granularity full is read with --recompute-method uniform, not block and "
-            "with --recompute-num-layers 1, not 16");
+            "--recompute-granularity full is read with --recompute-num-layers 32 (all layers of a "
+            "stage), not 16");
 }
 
 // A plan has one dropout, that of hidden states: attention's changes little, and is kept.
@@ -235,6 +236,80 @@ TEST(MegatronImports, ReadALayoutOfStages) {
   EXPECT_EQ(to_string(refused.problems().front()),
             "run.sh:3:43: --pipeline-model-parallel-layout: no plan has Et*4|t*9|t*10|t*9L\n"
             "    chunks of stage 0 have 4 and 10 layers; a plan has equal chunks on a stage");
+}
+
+/// A command without a model: of sizes that no entry of the catalogue has.
+Result<Import> sized(const std::string& flags) {
+  const Result<Configuration> configuration = read_configuration(
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --micro-batch-size 1 --bf16 --seq-length 2048 "
+      "--global-batch-size 64 --num-layers 20 --hidden-size 1792 --num-attention-heads 14 " +
+          flags + "\n",
+      "run.sh");
+  if (!configuration) return configuration.problems();
+  AskedImport asked;
+  asked.job.cluster = "dgx-h100";
+  return import_plan(*load_framework(kMegatron, "--from"), *configuration, asked);
+}
+
+// Counted by hand from the shapes of Megatron-Core's GPTModel.
+TEST(MegatronImports, TakeAModelThatTheCommandDescribes) {
+  const Result<Import> gpt = sized("--max-position-embeddings 2048 --vocab-size 50304");
+  ASSERT_TRUE(gpt.ok()) << to_string(gpt.problems());
+  EXPECT_EQ(gpt->plan.model.name, "transformer-20x1792");
+  const std::int64_t h = 1792;
+  const std::int64_t block = 12 * h * h + 13 * h;  // four matrices with biases, two LayerNorms
+  EXPECT_EQ(count_parameters(gpt->plan.model).total, 20 * block + (50304 + 2048) * h + 2 * h);
+  EXPECT_THAT(test::assumptions_of(*gpt),
+              HasSubstr("no model of the catalogue has the stated sizes: transformer-20x1792"));
+
+  const Result<Import> llama = sized(
+      "--max-position-embeddings 8192 --vocab-size 32000 --swiglu --disable-bias-linear "
+      "--normalization RMSNorm --position-embedding-type rope --ffn-hidden-size 4864 "
+      "--group-query-attention --num-query-groups 2 --untie-embeddings-and-output-weights");
+  ASSERT_TRUE(llama.ok()) << to_string(llama.problems());
+  const std::int64_t attention = 2 * h * h + 2 * h * 2 * 128;
+  EXPECT_EQ(count_parameters(llama->plan.model).total,
+            20 * (attention + 3 * h * 4864 + 2 * h) + 2 * 32000 * h + h);
+}
+
+TEST(MegatronImports, AskForTheVocabularyOfATokenizer) {
+  const Result<Import> made = sized("--max-position-embeddings 2048 --tokenizer-model x");
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(to_string(made.problems()), HasSubstr("every size in the command: --vocab-size too"));
+}
+
+// Source: megatron/core/models/gpt/gpt_layer_specs.py:246, where --qk-layernorm makes the norms of
+// latent attention too; norm_topk_prob and scoring_func of the models' config.json.
+TEST(MegatronExports, TellHowAModelOfDeepseekNormsAndRoutes) {
+  const auto told = [](const std::string& model) {
+    Result<Subject> subject = read_subject({model, "dgx-h100", "64", "megatron_ddp", {}});
+    EXPECT_TRUE(subject.ok()) << to_string(subject.problems());
+    const Result<Layout> layout = read_layout({{{"ep", "4"}}}, *subject);
+    EXPECT_TRUE(layout.ok()) << to_string(layout.problems());
+    Import made;
+    made.plan = {subject->model, subject->cluster, subject->job, subject->engine, *layout};
+    return exported(made);
+  };
+  const std::string lite = told("deepseek-v2-lite");
+  EXPECT_THAT(lite, HasSubstr("\n--qk-layernorm\n"));
+  EXPECT_THAT(lite, HasSubstr("\n--moe-router-pre-softmax\n"));
+  EXPECT_THAT(told("qwen1.5-moe-a2.7b"), HasSubstr("\n--moe-router-pre-softmax\n"));
+  const std::string third = told("deepseek-v3");
+  EXPECT_THAT(third, HasSubstr("\n--moe-router-score-function sigmoid\n"));
+  EXPECT_THAT(third, HasSubstr("\n--moe-router-enable-expert-bias\n"));
+  EXPECT_THAT(told("mixtral-8x7b"), Not(HasSubstr("--moe-router")));
+}
+
+TEST(MegatronImports, RefuseAnotherArchitecture) {
+  for (const char* flags : {"--hybrid-layer-pattern M*M*", "--decoder-num-layers 12",
+                            "--experimental-attention-variant gdn"}) {
+    const Result<Import> made = imported_flags(std::string("--bf16 ") + flags);
+    ASSERT_FALSE(made.ok()) << flags;
+    EXPECT_THAT(to_string(made.problems()), HasSubstr("plans have equal decoder blocks here"));
+  }
+  const Result<Import> window = imported_flags("--bf16 --window-size 1024,0");
+  ASSERT_TRUE(window.ok()) << to_string(window.problems());
+  EXPECT_THAT(test::assumptions_of(*window), HasSubstr("--window-size 1024,0 is kept, and not"));
 }
 
 }  // namespace

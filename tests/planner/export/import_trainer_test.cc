@@ -12,6 +12,7 @@
 #include "planner/export/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/job_files.h"
+#include "planner/export/kept_of.h"
 #include "tests/planner/export/assumption_texts.h"
 
 namespace shardwise {
@@ -126,6 +127,22 @@ TEST(DeepspeedImports, SayWhatThePlanDoesNotPrice) {
   EXPECT_THAT(assumed, HasSubstr("cpu_offload_param true is kept, and not priced"));
 }
 
+// DeepSpeed makes the optimizer that its file names, whatever the plan says.
+TEST(DeepspeedImports, KeepNoOptimizerThatThePlanDoesNotHave) {
+  const Result<Framework> framework = load_framework("deepspeed", "--to");
+  Result<Import> made = of_deepspeed(
+      R"("optimizer": {"type": "SGD", "params": {"lr": 0.1, "momentum": 0.9}},
+         "zero_optimization": {"stage": 1})");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.job.optimizer, Optimizer::sgd_momentum);
+  EXPECT_THAT(check_kept(*framework, made->plan), IsEmpty());
+  made->plan.job.optimizer = Optimizer::adamw;
+  const Diagnostics wrong = check_kept(*framework, made->plan);
+  ASSERT_EQ(wrong.size(), 1U);
+  EXPECT_THAT(to_string(wrong), HasSubstr("optimizer.type says optimizer sgd_momentum, and the "
+                                          "plan has adamw"));
+}
+
 TEST(DeepspeedImports, RefuseDegreesThatNoPlanHas) {
   for (const char* keys :
        {R"("tensor_parallel": {"autotp_size": 2})", R"("sequence_parallel_size": 2)"}) {
@@ -199,22 +216,15 @@ TEST(AccelerateImports, ReadArgumentsOfTransformersTrainer) {
   EXPECT_THAT(test::assumptions_of(*made), HasSubstr("--reduce-every-microbatch for"));
 }
 
-// The Trainer's own default is the fused one.
-TEST(AccelerateImports, TakeTheOptimizerOfTheTrainer) {
-  const auto adamw = [](const std::string& arguments) {
-    const Result<Import> made = with_fsdp1(arguments);
-    EXPECT_TRUE(made.ok()) << to_string(made.problems());
-    return made->plan.job.adamw;
-  };
-  EXPECT_EQ(adamw("--bf16"), AdamwKernel::fused);
-  EXPECT_EQ(adamw("--optim adamw_torch"), AdamwKernel::foreach);
-  EXPECT_EQ(adamw("--optim adamw_torch_fused"), AdamwKernel::fused);
-  const Result<Import> other = with_fsdp1("--optim adafactor");
-  ASSERT_TRUE(other.ok()) << to_string(other.problems());
-  EXPECT_THAT(test::assumptions_of(*other),
-              HasSubstr("--optim adafactor: the plan has AdamW in fp32"));
-  const Result<Import> wrong = with_fsdp1("--optim adamw_touch");
-  ASSERT_FALSE(wrong.ok());
+// Accelerator hands the mesh to DeepSpeed: accelerate/accelerator.py:2228.
+TEST(DeepspeedOfAccelerate, RefusesRanksThatShareASequence) {
+  const Result<Import> made = imported_files(
+      {{"a.yaml",
+        "distributed_type: DEEPSPEED\nnum_processes: 4\ndeepspeed_config:\n  zero_stage: 3\n"
+        "parallelism_config:\n  parallelism_config_dp_shard_size: 2\n"
+        "  parallelism_config_sp_size: 2\n"}});
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(to_string(made.problems()), HasSubstr("parallelism_config_sp_size: no plan has 2"));
 }
 
 TEST(AccelerateImports, SayThatTheWholeModelIsOneUnit) {

@@ -131,6 +131,36 @@ TEST(JobFiles, TakeFlagsOfAcceleratesLauncherBeforeItsYaml) {
               HasSubstr("run.sh:1:30: /fsdp_config/fsdp_version: no plan has 3"));
 }
 
+// accelerate's commands/launch.py, 1204 to 1243 and 1328 to 1346: a flag counts before the file,
+// and several processes without one are of several GPUs.
+TEST(JobFiles, TakeSeveralProcessesForDistributedDataParallel) {
+  const auto made = [](const std::string& words, const std::string& arguments = "") {
+    return imported_job(
+        {{"run.sh", "accelerate launch " + words + " train.py " + arguments + "\n"}});
+  };
+  const std::string alone = made("--multi_gpu --num_processes 8 --mixed_precision bf16");
+  EXPECT_THAT(alone, HasSubstr("accelerate: 8 ranks"));
+  EXPECT_THAT(alone, Not(HasSubstr("is not read")));
+  const std::string several = made("--num_processes 16 --num_machines 2", "--bf16");
+  EXPECT_THAT(several, HasSubstr("accelerate: 16 ranks"));
+  EXPECT_THAT(several, HasSubstr("several processes without a file are those of --multi_gpu"));
+  // transformers' Trainer under torchrun, as PEFT's examples/sft/run_peft_multigpu.sh.
+  const std::string trainer = imported_job(
+      {{"run.sh",
+        "torchrun --nproc_per_node 8 train.py --bf16 True --per_device_train_batch_size 8\n"}});
+  EXPECT_THAT(trainer, HasSubstr("accelerate: 8 ranks, batch 64"));
+  EXPECT_THAT(trainer, HasSubstr("the sharding is DistributedDataParallel"));
+  EXPECT_THAT(made("--num_processes 1"), HasSubstr("no setting by which a framework is known"));
+  EXPECT_THAT(made("--num_processes 8", "--deepspeed ds.json"), HasSubstr("ds.json is not given"));
+  EXPECT_THAT(made("--num_processes 8", "--fsdp full_shard"), HasSubstr("give accelerate's YAML"));
+  EXPECT_THAT(made("--num_processes 8 --config_file a.yaml"),
+              HasSubstr("no setting by which a framework is known"));
+  const std::string script =
+      "accelerate launch --multi_gpu --num_processes 8 train.py --deepspeed ds.json\n";
+  EXPECT_THAT(imported_job({{"run.sh", script}, {"ds.json", kDeepspeed}}),
+              HasSubstr("deepspeed: 8 ranks"));
+}
+
 // What a flag says is a text, which Python takes for true, and of the mesh accelerate reads no flag
 // unless another one or a section asks for it.
 TEST(JobFiles, ReadFlagsOfAcceleratesLauncherAsItDoes) {
