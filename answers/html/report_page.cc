@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "answers/html/assets.h"
 #include "answers/html/html_table.h"
 #include "answers/html/page_head.h"
@@ -50,9 +52,10 @@ std::string footer(const PageContent& page) {
       "<p>This file is also the plan: <code>shardwise simulate</code> and <code>shardwise "
       "run</code> "
       "take it in place of a plan.json.</p>\n"
-      "<p>Plan {} (SHA-256) · shardwise {}</p>\n</footer>\n",
+      "<p>Plan {} (SHA-256) · this page {} · shardwise {}</p>\n</footer>\n",
       page.date.empty() ? "" : fmt::format("<p>Made {}</p>\n", escaped(page.date)),
-      escaped(page.command), plan_digest_element(*page.plan), escaped(page.version));
+      escaped(page.command), plan_digest_element(*page.plan), kPageDigestElement,
+      escaped(page.version));
 }
 
 }  // namespace
@@ -71,7 +74,7 @@ std::string report_page(const PageContent& page) {
   }
   made += footer(page) + "</main>\n" + plan_element(plan) + "\n<script>" +
           std::string(report_script()) + "</script>\n</body>\n</html>\n";
-  return made;
+  return with_page_digest(std::move(made));
 }
 
 }  // namespace shardwise::sim

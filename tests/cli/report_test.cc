@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/spec/plan/plan.h"
+#include "planner/spec/plan/plan_page.h"
 #include "planner/spec/report/report_json.h"
 #include "planner/spec/text/format.h"
 #include "tests/cli/command.h"
@@ -92,7 +93,29 @@ TEST_F(ReportVerb, IsTakenWhereAPlanIs) {
   std::string first = test::bytes_of_file(page_);
   const std::string made_by = plan_ + " -o " + page_;
   first.replace(first.find(made_by), made_by.size(), page_ + " -o " + again);
-  EXPECT_EQ(test::bytes_of_file(again), first);
+  EXPECT_EQ(test::bytes_of_file(again), with_page_digest(first));
+}
+
+// Defect N8: the table of layouts was altered, the plan was not.
+TEST_F(ReportVerb, RefusesAPageWhoseTableWasAltered) {
+  ASSERT_EQ(report({plan_, "-o", page_, "--top", "3"}).exit_code, 0);
+  const std::string page = test::bytes_of_file(page_);
+  const std::size_t data = page.find("id=\"layouts-data\"");
+  ASSERT_NE(data, std::string::npos);
+  const std::size_t value = page.find_first_of("0123456789", page.find("\"values\"", data));
+  const std::size_t cell = page.find("<td", page.find("<tbody>", page.find("id=\"layouts\"")));
+  for (const std::size_t at : {value, page.find('>', cell) + 1}) {
+    const std::string altered =
+        scratch_.write_bytes("altered.html", std::string(page).insert(at, "1"));
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"simulate", altered},
+             {"report", altered, "-o", scratch_.path("r.html")},
+             {"export", altered, "--to", "megatron-lm", "-o", scratch_.path("exported")}}) {
+      const Outcome refused = shardwise(words);
+      EXPECT_EQ(refused.exit_code, 2) << words.front();
+      EXPECT_THAT(refused.err, HasSubstr("the page was changed: its SHA-256 is "));
+    }
+  }
 }
 
 // Defect N8: a page whose digest was taken out.

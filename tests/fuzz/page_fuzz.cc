@@ -23,8 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto plan =
       read_input(*json, [](const JsonValue& v) { return plan_from_json(v, "fuzz.html"); });
   if (!plan) return 0;
-  const Result<std::string> again =
-      plan_in_page(plan_digest_element(*plan) + "\n" + plan_element(*plan), "again.html");
+  const std::string made = with_page_digest(plan_digest_element(*plan) + "\n" +
+                                            plan_element(*plan) + std::string(kPageDigestElement));
+  const Result<std::string> again = plan_in_page(made, "again.html");
   SHARDWISE_CHECK(again.ok(), to_string(again.problems()));
   const Result<JsonValue> value = parse_json(*again, "again.html");
   SHARDWISE_CHECK(value.ok(), to_string(value.problems()));

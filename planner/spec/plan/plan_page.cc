@@ -19,10 +19,13 @@ namespace {
 constexpr std::string_view kBegin = "<script type=\"application/json\" id=\"plan\">";
 constexpr std::string_view kPlanId = "plan";
 constexpr std::string_view kDigestId = "plan-sha256";
+constexpr std::string_view kPageDigestId = "page-sha256";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kJsonType = "application/json";
 constexpr std::string_view kEscapedLess = "\\u003c";
 constexpr std::size_t kEscapeBytes = 6;
 constexpr const char* kHint = "shardwise report writes a page with its plan in it";
+constexpr const char* kOriginal = "give the plan.json, or the page as shardwise report wrote it";
 
 std::size_t lines_before(std::string_view text, std::size_t at) {
   return static_cast<std::size_t>(std::ranges::count(text.substr(0, at), '\n'));
@@ -106,7 +109,6 @@ bool is_plan(const PageElement& element) {
 std::optional<Diagnostic> untied_plan(const std::string& file, std::string_view page,
                                       const PageElement& plan,
                                       const std::vector<PageElement>& elements) {
-  constexpr const char* kOriginal = "give the plan.json, or the page as shardwise report wrote it";
   const std::string held = sha256(unescaped_json(plan.text));
   bool tied = false;
   for (const PageElement& each : elements) {
@@ -122,6 +124,47 @@ std::optional<Diagnostic> untied_plan(const std::string& file, std::string_view 
   if (tied) return std::nullopt;
   return page_problem(file, page, plan.begin,
                       "the page shows no digest of its plan, so nothing ties what it shows to it",
+                      kOriginal);
+}
+
+/// The SHA-256 of a page but for a part of it, as it was before a program gave it a byte-order mark
+/// or other line ends.
+std::string digest_without(std::string_view page, std::string_view part) {
+  const auto begin = static_cast<std::size_t>(part.data() - page.data());
+  std::string rest;
+  rest.reserve(page.size());
+  const auto add = [&rest](std::string_view bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (!bytes.substr(i).starts_with("\r\n")) rest += bytes[i];
+    }
+  };
+  const std::size_t first = page.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  add(page.substr(first, begin - first));
+  add(page.substr(begin + part.size()));
+  return sha256(rest);
+}
+
+/// What is wrong where the page shows no digest of itself, or that of another page.
+std::optional<Diagnostic> altered_page(const std::string& file, std::string_view page,
+                                       const PageElement& plan,
+                                       const std::vector<PageElement>& elements) {
+  const auto shows = [](const PageElement& each) { return each.id == kPageDigestId; };
+  const auto found = std::ranges::find_if(elements, shows);
+  if (found == elements.end()) {
+    return page_problem(file, page, plan.begin,
+                        "the page shows no digest of itself, so nothing ties what it shows to its "
+                        "plan",
+                        kOriginal);
+  }
+  const auto again = std::find_if(found + 1, elements.end(), shows);
+  if (again != elements.end()) {
+    return page_problem(file, page, again->begin, "a second digest of one page", kOriginal);
+  }
+  const std::string held = digest_without(page, found->text);
+  if (found->text == held) return std::nullopt;
+  return page_problem(file, page, found->begin,
+                      fmt::format("the page was changed: its SHA-256 is {}, but it shows {}", held,
+                                  shown(found->text, held.size())),
                       kOriginal);
 }
 
@@ -146,6 +189,17 @@ std::string plan_element(const Plan& plan) { return json_element(kPlanId, to_jso
 
 std::string plan_digest_element(const Plan& plan) {
   return fmt::format("<code id=\"{}\">{}</code>", kDigestId, digest(plan));
+}
+
+std::string with_page_digest(std::string page) {
+  for (const PageElement& each : elements_with_id(page)) {
+    if (each.id != kPageDigestId) continue;
+    const std::string digest = digest_without(page, each.text);
+    page.replace(static_cast<std::size_t>(each.text.data() - page.data()), each.text.size(),
+                 digest);
+    break;
+  }
+  return page;
 }
 
 bool is_page(std::string_view text) {
@@ -175,6 +229,9 @@ Result<std::string> plan_in_page(std::string_view page, const std::string& file)
                         "is the file complete?");
   }
   if (std::optional<Diagnostic> problem = untied_plan(file, page, *plan, elements)) {
+    return *std::move(problem);
+  }
+  if (std::optional<Diagnostic> problem = altered_page(file, page, *plan, elements)) {
     return *std::move(problem);
   }
   const auto begin = static_cast<std::size_t>(plan->text.data() - page.data());

@@ -291,6 +291,22 @@ TEST(ReportPage, ShowsTheDigestOfThePlanItHolds) {
   EXPECT_THAT(to_string(text.problems()), HasSubstr("the plan was changed: its SHA-256 is "));
 }
 
+// Defect N8: a step time of 12 ms could be made 10 ms, and the table's data another ranking.
+TEST(ReportPage, IsRefusedWhereWhatItShowsWasAltered) {
+  const Made made = made_of(pipelined(4));
+  const std::string page = made.page();
+  ASSERT_TRUE(plan_in_page(page, "report.html").ok());
+  for (const std::string id : {"tile-step_time", "time", "memory", "reasons"}) {
+    const std::size_t at = page.find('>', page.find("id=\"" + id + "\"")) + 1;
+    for (const std::string& other : {std::string(page).insert(at, "9"),
+                                     page.substr(0, at - 1) + " hidden" + page.substr(at - 1)}) {
+      const Result<std::string> text = plan_in_page(other, "report.html");
+      ASSERT_FALSE(text.ok()) << id;
+      EXPECT_THAT(to_string(text.problems()), HasSubstr("the page was changed: its SHA-256 is "));
+    }
+  }
+}
+
 TEST(ReportPage, PutsATraceBesideThePrediction) {
   const Made made = made_of(pipelined(4));
   TraceComparison trace;

@@ -62,8 +62,9 @@ TEST(ShardwiseRun, TrainsThePlanInAPage) {
   const Plan plan = tiny_plan("shardwise", 3, 2, 1);
   const Scratch scratch;
   const std::string page = scratch.path("report.html");
-  std::ofstream(page) << "<!DOCTYPE html>\n<title>a report</title>\n"
-                      << plan_digest_element(plan) << plan_element(plan);
+  std::ofstream(page) << with_page_digest("<!DOCTYPE html>\n<title>a report</title>\n" +
+                                          plan_digest_element(plan) + plan_element(plan) +
+                                          std::string(kPageDigestElement));
   const std::string metrics = scratch.path("metrics.jsonl");
   const Outcome done =
       shardwise_run({page, "--data", kTrainingText, "--steps", std::to_string(kSteps), "--metrics",

@@ -23,7 +23,8 @@ constexpr const char* kMarker = "<script type=\"application/json\" id=\"plan\">\
 Plan golden() { return *read_plan(kGolden); }
 
 std::string page_with(const std::string& element) {
-  return "<!doctype html>\n<title>a plan</title>\n" + element + "\n<p>after it</p>\n";
+  return "<!doctype html>\n<title>a plan</title>\n" + element + "\n<p>after it</p>\n" +
+         std::string(kPageDigestElement);
 }
 
 /// A page with an element of a plan without escapes, and the digest of its text.
@@ -33,11 +34,22 @@ std::string tied_page(const std::string& element) {
   return page_with("<code id=\"plan-sha256\">" + sha256(text) + "</code>\n" + element);
 }
 
-/// What is said of a page.
-std::string refused_page(const std::string& page) {
+/// What is said of a page as it is.
+std::string refused_as_it_is(const std::string& page) {
   const test::Scratch scratch;
   const Result<Plan> plan = read_plan(scratch.write_bytes("report.html", page));
   return plan ? "accepted" : to_string(plan.problems());
+}
+
+/// What is said of a page that has its own digest.
+std::string refused_page(const std::string& page) {
+  return refused_as_it_is(with_page_digest(page));
+}
+
+std::string with_crlf(const std::string& page) {
+  std::string crlf;
+  for (const char c : page) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  return crlf;
 }
 
 TEST(PlanPage, GivesThePlanBackToTheByte) {
@@ -48,7 +60,7 @@ TEST(PlanPage, GivesThePlanBackToTheByte) {
     plan.model.name = name;
     plan.cluster.label = std::string_view(kMarker).substr(0, std::string_view(kMarker).size() - 1);
     const std::string file = scratch.write_bytes(
-        "report.html", page_with(plan_digest_element(plan) + plan_element(plan)));
+        "report.html", with_page_digest(page_with(plan_digest_element(plan) + plan_element(plan))));
     const Result<Plan> read = read_plan(file);
     ASSERT_TRUE(read.ok()) << to_string(read.problems());
     EXPECT_EQ(to_json(*read), to_json(plan)) << name;
@@ -57,17 +69,12 @@ TEST(PlanPage, GivesThePlanBackToTheByte) {
 }
 
 TEST(PlanPage, IsReadWithAByteOrderMarkAndWithOtherLineEnds) {
-  const auto with_crlf = [](const std::string& page) {
-    std::string crlf;
-    for (const char c : page) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
-    return crlf;
-  };
   const std::string element = plan_element(golden());
-  const std::string page = tied_page(element);
+  const std::string page = with_page_digest(tied_page(element));
   const std::string crlf = with_crlf(page);
-  EXPECT_EQ(refused_page("\xEF\xBB\xBF" + page), "accepted");
-  EXPECT_EQ(refused_page(crlf), "accepted");
-  EXPECT_EQ(refused_page("\xEF\xBB\xBF" + crlf), "accepted");
+  EXPECT_EQ(refused_as_it_is("\xEF\xBB\xBF" + page), "accepted");
+  EXPECT_EQ(refused_as_it_is(crlf), "accepted");
+  EXPECT_EQ(refused_as_it_is("\xEF\xBB\xBF" + crlf), "accepted");
   std::string misspelt = element;
   const std::string wrong =
       with_crlf(tied_page(misspelt.replace(misspelt.find("\"layout\""), 8, "\"layuot\"")));
@@ -166,7 +173,7 @@ TEST(PlanPage, ReadsTheOnePlanThatABrowserFinds) {
            "<script id=plan type=\"text/plain\">{}</script>", "<div id=\"plan\"></div>",
            "<title><!--</title>", "<script>\"<!--\"</script>", "<?xml <!-- ?>"}) {
     const std::string page = page_with(before + plan_digest_element(golden()) + element);
-    const Result<Plan> read = read_plan(scratch.write_bytes("report.html", page));
+    const Result<Plan> read = read_plan(scratch.write_bytes("report.html", with_page_digest(page)));
     ASSERT_TRUE(read.ok()) << before << to_string(read.problems());
     EXPECT_EQ(to_json(*read), to_json(golden())) << before;
   }
@@ -187,9 +194,7 @@ TEST(PlanPage, RefusesAPlanThatIsNotTheOneThePageShows) {
   const std::string shown = "<p>" + plan_digest_element(plan) + "</p>\n";
   const std::string page = page_with(shown + plan_element(plan));
   EXPECT_EQ(refused_page(page), "accepted");
-  std::string crlf;
-  for (const char c : page) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  EXPECT_EQ(refused_page(crlf), "accepted");
+  EXPECT_EQ(refused_as_it_is(with_crlf(with_page_digest(page))), "accepted");
 
   Plan edited = plan;
   edited.job.global_batch_size *= 2;
@@ -216,6 +221,41 @@ TEST(PlanPage, RefusesAPageThatShowsNoDigest) {
                 HasSubstr("report.html:3: the page shows no digest of its plan"))
         << before;
   }
+}
+
+// Defect N8: what a page showed beside its plan could be altered, and nothing said so.
+TEST(PlanPage, RefusesAPageOfWhichAnyByteWasChanged) {
+  const std::string page = with_page_digest(
+      page_with("<td>12 ms</td>" + plan_digest_element(golden()) + plan_element(golden()) +
+                json_element("layouts-data", R"({"rows": [{"values": [12]}]})")));
+  EXPECT_EQ(refused_as_it_is(page), "accepted");
+  EXPECT_EQ(with_page_digest(page), page);
+  for (const char* part : {"<td>12 ms", "{\"rows\"", "a plan", "after it", "doctype"}) {
+    std::string other = page;
+    ++other.at(other.find(part) + 4);
+    EXPECT_THAT(refused_as_it_is(other), HasSubstr("the page was changed: its SHA-256 is "))
+        << part;
+  }
+  for (const std::string& other :
+       {page + "<style>td { display: none }</style>", page + " ", " " + page}) {
+    EXPECT_THAT(refused_as_it_is(other), HasSubstr("the page was changed: its SHA-256 is "));
+  }
+  std::string shown = page;
+  shown.replace(shown.find("page-sha256\">") + 13, 64, "\x1b[2J");
+  EXPECT_THAT(refused_as_it_is(shown),
+              testing::AllOf(HasSubstr("the page was changed"), testing::Not(HasSubstr("\x1b"))));
+}
+
+TEST(PlanPage, RefusesAPageThatShowsNoDigestOfItself) {
+  const std::string element = plan_digest_element(golden()) + plan_element(golden());
+  const std::string digest(kPageDigestElement);
+  for (const std::string& around :
+       {std::string(), "<!-- " + digest + " -->", "<template>" + digest + "</template>"}) {
+    EXPECT_THAT(refused_page(element + "\n" + around),
+                HasSubstr("the page shows no digest of itself"))
+        << around;
+  }
+  EXPECT_THAT(refused_page(page_with(element + digest)), HasSubstr("a second digest of one page"));
 }
 
 TEST(PlanPage, RefusesACutOffPage) {
