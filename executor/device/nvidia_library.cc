@@ -47,6 +47,7 @@ void add_environment(const std::string& package, const char* root,
 /// Where it was looked for, and why a file that is there was not opened, each once.
 struct NvidiaLibrary::Tried {
   std::vector<std::string> places;
+  std::string refused;  // the first file that is there and not trusted
 
   void add(const std::string& place) {
     if (std::ranges::find(places, place) == places.end()) places.push_back(place);
@@ -93,6 +94,10 @@ NvidiaLibrary::NvidiaLibrary(Name name, const std::vector<std::string>& folders)
       }
     }
   }
+  if (!tried.refused.empty()) {
+    throw IoError(fmt::format("{}; run as its owner, close it to others, or pip install {} as {}",
+                              tried.refused, name_.wheel, user_name(::geteuid())));
+  }
   throw IoError(fmt::format(
       "no {} on this machine (pip install {}, or name its folder by --libraries); looked in {}",
       fmt::join(name_.files, " or "), name_.wheel, fmt::join(tried.places, ", ")));
@@ -115,7 +120,7 @@ bool NvidiaLibrary::open_in(const std::string& folder, const std::string& file, 
       return false;
     }
     if (!own.refusal().empty()) {
-      tried.add(own.refusal());
+      if (tried.refused.empty()) tried.refused = own.refusal();
       return false;
     }
   }

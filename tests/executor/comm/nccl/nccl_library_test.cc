@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -139,7 +140,11 @@ TEST(NvidiaLibrary, OfAnotherUserIsRefusedByRootInAnyFolder) {
     NcclLibrary::open({folder});
     FAIL() << "opened it";
   } catch (const IoError& refused) {
-    EXPECT_THAT(refused.what(), testing::HasSubstr("it belongs to another user"));
+    EXPECT_THAT(refused.what(),
+                testing::AllOf(testing::StartsWith(file + " is not trusted: it belongs to another "
+                                                          "user (owner "),
+                               testing::HasSubstr("; run as its owner, close it to others, or pip "
+                                                  "install nvidia-nccl-cu")));
   }
 }
 
@@ -174,6 +179,50 @@ TEST(NvidiaLibrary, IsNotLookedForBelowTheCurrentFolder) {
     EXPECT_EQ(found, (std::vector<std::string>{"", "/usr/local/cuda/lib64", "/usr/local/cuda/lib",
                                                NvidiaLibrary::kPython}))
         << root;
+  }
+}
+
+/// The files that are mapped into this process, as libraries are.
+std::vector<std::string> mapped_files() {
+  std::vector<std::string> files;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t at = line.find('/');
+    if (at != std::string::npos) files.push_back(line.substr(at));
+  }
+  return files;
+}
+
+// The same with a library that does load: it is mapped for an absolute VIRTUAL_ENV alone.
+TEST(NvidiaLibrary, OfTheCurrentFolderIsNotLoaded) {
+  std::string library;  // any that this process has
+  for (const std::string& each : mapped_files()) {
+    if (each.find("/libm.so") != std::string::npos) library = each;
+  }
+  if (library.empty()) GTEST_SKIP() << "this program has no libm.so to plant";
+  const NvidiaLibrary::Name name = {{"libshardwise_planted.so.2"}, "nccl", "a wheel"};
+  const shardwise::test::Scratch scratch;
+  for (const std::string below : {"lib", "venv/lib"}) {
+    const std::string folder = scratch.path(below + "/python3.11/site-packages/nvidia/nccl/lib");
+    std::filesystem::create_directories(folder);
+    std::filesystem::copy_file(library, folder + "/" + name.files.front());
+  }
+  const std::filesystem::path before = std::filesystem::current_path();
+  for (const std::string& root : {std::string(), std::string("venv"), scratch.path("venv")}) {
+    const Variable virtual_environment("VIRTUAL_ENV", root);
+    const Variable conda("CONDA_PREFIX", root);
+    std::filesystem::current_path(scratch.folder());
+    std::string said = "opened it";
+    try {
+      const NvidiaLibrary opened(name, NvidiaLibrary::default_folders(name.package));
+    } catch (const IoError& problem) {
+      said = problem.what();
+    }
+    std::filesystem::current_path(before);
+    const std::string planted = scratch.folder().filename().string();
+    const bool loaded =
+        testing::Value(mapped_files(), testing::Contains(testing::HasSubstr(planted)));
+    EXPECT_EQ(loaded, root.starts_with('/')) << root << said;
   }
 }
 
