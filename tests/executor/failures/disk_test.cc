@@ -1,10 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "executor/checkpoint/checkpoint_folder.h"
+#include "tests/executor/failures/running_program.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 
@@ -82,6 +86,54 @@ TEST_F(Disk, OfASmallSizeIsFullAndTheCheckpointBeforeStays) {
   EXPECT_EQ(full.exit_code, 3);
   EXPECT_THAT(full.err, HasSubstr("cannot be written: No space left on device\n"));
   expect_intact(folder);
+  umount2(folder.c_str(), MNT_DETACH);
+}
+
+// As a file system does that turns read-only at an error, while the run holds files of it open.
+TEST_F(Disk, ThatTurnsReadOnlyEndsTheRunAndTheCheckpointsBeforeStay) {
+  const std::string folder = scratch_.path("checkpoints");
+  std::vector<std::string> words = arguments(folder, 1'000'000);
+  std::string program = built("shardwise-run");
+  if (::geteuid() == 0) {
+    // Root without its right to write where the mode forbids it.
+    if (run_program("setpriv", {"--version"}).exit_code != 0) GTEST_SKIP() << "there is no setpriv";
+    words.insert(words.begin(), {"--bounding-set=-dac_override,-dac_read_search",
+                                 "--inh-caps=-dac_override,-dac_read_search", program, "train"});
+    program = "setpriv";
+  } else {
+    words.insert(words.begin(), "train");
+  }
+  RunningProgram run(program, words, scratch_.path("out"), scratch_.path("err"));
+  while (complete_steps(folder).empty() && !run.wait(std::chrono::milliseconds(2))) {
+  }
+  ASSERT_EQ(::chmod(folder.c_str(), 0555), 0);
+  EXPECT_TRUE(run.wait(kLongWait)) << "the run goes on";
+  EXPECT_EQ(run.exit_code(), 3);
+  const std::string said = shardwise::test::bytes_of_file(scratch_.path("err"));
+  EXPECT_THAT(said, AllOf(testing::StartsWith("shardwise-run: rank 0: " + folder),
+                          HasSubstr("Permission denied\n")));
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  const std::vector<std::int64_t> steps = complete_steps(folder);
+  ASSERT_FALSE(steps.empty());
+  std::vector<std::string> rest = arguments(folder, static_cast<int>(steps.back()) + 4);
+  rest.insert(rest.end(), {"--resume", "latest"});
+  const Outcome done = shardwise_run(rest);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+}
+
+TEST_F(Disk, ThatIsReadOnlyIsAProblemBeforeTheRun) {
+  const std::string folder = scratch_.path("mounted");
+  std::filesystem::create_directory(folder);
+  if (mount("none", folder.c_str(), "tmpfs", MS_RDONLY, "size=700k") != 0) {
+    GTEST_SKIP() << "nobody may mount here";
+  }
+  for (const std::string& each : {folder, folder + "/below"}) {
+    const Outcome refused = shardwise_run(arguments(each, 2));
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err, AllOf(HasSubstr(each), HasSubstr("--checkpoint-dir: "),
+                                   HasSubstr("cannot be"), HasSubstr("Read-only file system")));
+  }
   umount2(folder.c_str(), MNT_DETACH);
 }
 

@@ -18,6 +18,7 @@
 #include "executor/comm/notice.h"
 #include "executor/comm/rendezvous.h"
 #include "executor/comm/socket.h"
+#include "planner/spec/text/utf8.h"
 #include "tests/executor/failures/running_program.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
@@ -194,6 +195,28 @@ TEST_F(Hostile, RankIsGoneWhenItSendsANoticeWithoutAnEnd) {
   EXPECT_TRUE(run.wait(kLongWait));
   EXPECT_EQ(run.exit_code(), 3);
   EXPECT_THAT(said_by(0), HasSubstr("rank 1 is gone: its process "));
+}
+
+// Defect N4: 12,000 escape characters of another rank once reached the terminal of rank 0.
+TEST_F(Hostile, RankPrintsNothingThatSteersItsTerminal) {
+  RunningProgram run = start(0, 2, "60");
+  const FileDescriptor line = join({});
+  const FileDescriptor control = enter_group(meet_all(line), kControl);
+  std::string text = "rank 1 fails\nroot# all is well\r";
+  while (text.size() < 60'000) text += "\x1b]0;title\x07\x1b]52;c;Y2xpcGJvYXJk\x07\x9b";
+  EXPECT_TRUE(send_all(control, bytes_of(Notice{Notice::Word::failed, Failure::Kind::broken, text}),
+                       soon()));
+  EXPECT_TRUE(run.wait(kLongWait));
+  EXPECT_EQ(run.exit_code(), 3);
+  const std::string said = said_by(0);
+  EXPECT_THAT(said, testing::StartsWith("shardwise-run: rank 1 fails\n  root# all is well\\u000d"
+                                        "\\u001b]0;title\\u0007"));
+  EXPECT_EQ(first_not_utf8(said), said.size());
+  EXPECT_EQ(said.find("\xc2"), std::string::npos);  // none of the control characters from U+0080 on
+  for (const char c : said) {
+    const auto byte = static_cast<unsigned char>(c);
+    ASSERT_TRUE(c == '\n' || (byte >= ' ' && byte != 0x7F)) << int{byte};
+  }
 }
 
 // A host name without an end was once printed with the heap behind it.
