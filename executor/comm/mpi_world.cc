@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -171,12 +174,52 @@ void use_own_home() {
   ::setenv("HOME", known ? user->pw_dir : "/dev/null", 1);  // nothing is below a device
 }
 
+/// Ends this process where MPI has not joined all of them in time, as one of them is stopped: MPI
+/// itself waits for ever, and a launcher ends the others where one ends. The lowest rank is first.
+class JoinLimit {
+ public:
+  JoinLimit(double patience_s, int rank)
+      : thread_([this, patience_s, rank] {
+          const Clock::time_point begin = Clock::now();
+          const std::chrono::duration<double> most(patience_s + 2.0 * std::min(rank, 5));
+          std::unique_lock<std::mutex> lock(mutex_);
+          while (!joined_) {
+            if (Clock::now() - begin > most) {
+              fmt::print(stderr,
+                         "shardwise-run: rank {} waited {} s in MPI_Init for the other ranks\n",
+                         rank, patience_s);
+              std::_Exit(3);  // as where any other rank does not come
+            }
+            over_.wait_for(lock, std::chrono::milliseconds(100));
+          }
+        }) {}
+  ~JoinLimit() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      joined_ = true;
+    }
+    over_.notify_one();
+    thread_.join();
+  }
+  JoinLimit(const JoinLimit&) = delete;
+  JoinLimit& operator=(const JoinLimit&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool joined_ = false;
+  std::thread thread_;
+};
+
 }  // namespace
 
-MpiJob::MpiJob() {
+MpiJob::MpiJob(double patience_s, int rank) {
   use_own_home();
   int provided = MPI_THREAD_SINGLE;
-  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+  {
+    const JoinLimit limit(patience_s, rank);
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+  }
   if (provided != MPI_THREAD_MULTIPLE) {
     throw IoError("the MPI library was built without MPI_THREAD_MULTIPLE, which streams need");
   }

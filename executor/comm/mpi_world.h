@@ -12,8 +12,10 @@ namespace shardwise::exec {
 /// MPI progresses nothing between calls.
 class MpiJob : public ProcessJob {
  public:
+  /// Joins the others. Where they have not come within `patience_s` seconds, ends this process with
+  /// exit code 3. \param rank  as the launcher says it
   /// \throws IoError when the MPI library cannot be called from several threads
-  MpiJob();
+  MpiJob(double patience_s, int rank);
   ~MpiJob() override;
   MpiJob(const MpiJob&) = delete;
   MpiJob& operator=(const MpiJob&) = delete;

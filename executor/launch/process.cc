@@ -73,7 +73,7 @@ std::unique_ptr<ProcessJob> join(const Launcher& launcher, double timeout_s) {
                                        timeout_s);
   }
 #ifdef SHARDWISE_WITH_MPI
-  auto job = std::make_unique<MpiJob>();
+  auto job = std::make_unique<MpiJob>(timeout_s, launcher.rank);
   if (job->size() == launcher.ranks) return job;
   if (launcher.rank != 0) throw Aborted("rank 0 reports why");
   throw IoError(fmt::format("MPI joined {} of the {} processes that {} started", job->size(),

@@ -39,7 +39,7 @@ std::unique_ptr<ProcessJob> join() {
     return std::make_unique<SocketJob>(at, std::atoi(rank), std::atoi(size), kWorldPatience);
   }
 #ifdef SHARDWISE_WITH_MPI
-  return std::make_unique<MpiJob>();
+  return std::make_unique<MpiJob>(kWorldPatience, 0);
 #else
   return nullptr;
 #endif
