@@ -48,7 +48,7 @@ std::size_t choose(const std::string& text, const std::string& flag,
 /// searches them too.
 void note_executed(PlanQuestion& q) {
   const auto held_of = [&](const EngineProfile* engine) {
-    return held_to_executed(q.model, q.clusters.front(), *engine, q.locks, q.opened);
+    return held_to_executed(q.clusters.front(), *engine, q.locks, q.opened);
   };
   std::vector<HeldField> held = held_of(q.engines.front());
   for (const EngineProfile* engine : q.engines) {

@@ -41,13 +41,13 @@ RankPart copy_rank_part(const RankState& state, const Arena& arena, Device& devi
       const std::int64_t end =
           std::min(tensor.begin + filled_of(tensor, place), own.begin + own.count);
       const bool cut = tensor.cut.cut();
-      const bool others = tensor.copy || (!cut && place.tp_rank > 0);
+      const bool others = tensor.copy || !tensor.cut.leads(place.tp_rank);
       if (begin >= end || others) continue;
       part.slices.push_back({tensor.name,
                              begin - tensor.begin,
                              end - begin,
                              {},
-                             cut ? std::int64_t{place.tp_rank} : kWholeTensor});
+                             cut ? std::int64_t{tensor.cut.part_of(place.tp_rank)} : kWholeTensor});
       const auto first = static_cast<std::size_t>(begin - view.held.begin);
       const auto count = static_cast<std::size_t>(end - begin);
       const auto more = [&](SavedState saved) {

@@ -13,8 +13,8 @@ namespace shardwise::exec {
 
 /// What one rank writes of a checkpoint, copied from its memory: over all ranks every element of
 /// every tensor once. Rows that an engine adds to the vocabulary are left out, and the copy that a
-/// pipeline's last stage has of the token table. A tensor that all ranks of tensor parallelism have
-/// whole is the first one's.
+/// pipeline's last stage has of the token table. What several ranks of tensor parallelism
+/// have is the first one's.
 struct RankPart {
   std::vector<SavedSlice> slices;                       // without checksums
   std::array<std::vector<float>, kSavedStates> values;  // of the slices, one after the other

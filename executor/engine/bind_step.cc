@@ -85,8 +85,9 @@ OpKernel ProgramBinder::sum_table(const ProgramOp& op) {
   };
 }
 
-/// Norms of queries and keys: each rank of tensor parallelism made the gradient of its own heads.
-OpKernel ProgramBinder::sum_norms(const ProgramOp& op) {
+/// Norms of queries and keys, and heads of keys and values that several ranks have: each rank of
+/// tensor parallelism made the gradient of its own query heads.
+OpKernel ProgramBinder::sum_shared(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
   return [this, operands, group = group_of(op)](DeviceStream& stream) {
     for (const TensorView& each : all(operands, OperandPart::gradients)) {

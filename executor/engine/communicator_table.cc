@@ -20,8 +20,8 @@ const std::vector<CollectiveWork>& collectives_of(const StageProgram& program,
 }  // namespace
 
 CommunicatorTable::CommunicatorTable(std::span<const StepProgram> programs, const Layout& layout,
-                                     World& world)
-    : cuts_table_(cuts_table(layout)) {
+                                     World& world, std::int64_t copies)
+    : cuts_table_(cuts_table(layout)), copies_(copies) {
   std::set<Key> keys;
   for (const StepProgram& program : programs) {
     for (const StageProgram& stage : program.stages) {
@@ -45,15 +45,20 @@ Communicator& CommunicatorTable::of(const StageProgram& program, const ProgramOp
 
 CommunicatorTable::Key CommunicatorTable::key_of(const StageProgram& program, const ProgramOp& op,
                                                  const CollectiveWork& work) const {
-  const bool table = op.role == OpRole::finalize && op.part == FinalizePart::kTiedEmbedding;
+  const auto sums = [&](std::int32_t part) {
+    return op.role == OpRole::finalize && op.part == part;
+  };
   if (op.message < 0) {
-    return {op.stream, work.group, work.ends, table && cuts_table_, -1, -1};
+    const bool table = cuts_table_ && sums(FinalizePart::kTiedEmbedding);
+    const std::int64_t copies = sums(FinalizePart::kCopiedHeads) ? copies_ : 0;
+    return {op.stream, work.group, work.ends, table, copies, -1, -1};
   }
   const bool sends = op.stream == Stream::send;
   return {Stream::send,
           work.group,
           false,
           false,
+          0,
           sends ? program.stage : op.peer,
           sends ? op.peer : program.stage};
 }
@@ -70,6 +75,10 @@ std::vector<std::int64_t> CommunicatorTable::ranks_of(const Key& key, const Layo
   if (key.table) {
     const bool has = own == 0 || own + 1 == std::ssize(group);
     return has ? table_ranks(layout, rank) : std::vector<std::int64_t>{rank};
+  }
+  if (key.copies > 0) {
+    const auto first = group.begin() + own / key.copies * key.copies;
+    return {first, first + key.copies};
   }
   if (!key.ends) return group;
   const std::int64_t mirror = std::ssize(group) - 1 - own;

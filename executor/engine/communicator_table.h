@@ -22,7 +22,9 @@ namespace shardwise::exec {
 class CommunicatorTable {
  public:
   /// \param programs  of the job: all stages, all kinds of steps
-  CommunicatorTable(std::span<const StepProgram> programs, const Layout& layout, World& world);
+  /// \param copies  ranks of tensor parallelism that have the same heads of keys and values
+  CommunicatorTable(std::span<const StepProgram> programs, const Layout& layout, World& world,
+                    std::int64_t copies = 1);
   /// Of a message the sender is rank 0 and the receiver rank 1. \pre the operation is one of a
   /// program's and communicates in one collective
   Communicator& of(const StageProgram& program, const ProgramOp& op) const;
@@ -31,10 +33,11 @@ class CommunicatorTable {
   struct Key {
     Stream stream = Stream::send;
     GroupKind group = GroupKind::pp;
-    bool ends = false;       // CollectiveWork::ends
-    bool table = false;      // of those, parts of a table: table_ranks()
-    std::int32_t from = -1;  // of a message: the stage that sends it …
-    std::int32_t to = -1;    // … and the one that it goes to
+    bool ends = false;        // CollectiveWork::ends
+    bool table = false;       // of those, parts of a table: table_ranks()
+    std::int64_t copies = 0;  // of tensor parallelism, so many neighbours; 0: all
+    std::int32_t from = -1;   // of a message: the stage that sends it …
+    std::int32_t to = -1;     // … and the one that it goes to
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   Key key_of(const StageProgram& program, const ProgramOp& op, const CollectiveWork& work) const;
@@ -43,6 +46,7 @@ class CommunicatorTable {
                                             std::int64_t rank);
 
   bool cuts_table_;
+  std::int64_t copies_;
   std::map<Key, std::unique_ptr<Communicator>> communicators_;
 };
 

@@ -53,7 +53,9 @@ ProgramBinder::Maker ProgramBinder::maker_of(const StageProgram& program, const 
       if (op.part == FinalizePart::kTokens) return &ProgramBinder::count_tokens;
       if (op.part == FinalizePart::kScale) return &ProgramBinder::scale_gradients;
       if (op.part == FinalizePart::kTiedEmbedding) return &ProgramBinder::sum_table;
-      if (op.part == FinalizePart::kNorms) return &ProgramBinder::sum_norms;
+      if (op.part == FinalizePart::kNorms || op.part == FinalizePart::kCopiedHeads) {
+        return &ProgramBinder::sum_shared;
+      }
       return nullptr;
     case OpRole::send_forward:
     case OpRole::receive_forward:

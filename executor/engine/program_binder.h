@@ -83,7 +83,7 @@ class ProgramBinder {
   OpKernel count_tokens(const ProgramOp& op);
   OpKernel scale_gradients(const ProgramOp& op);
   OpKernel sum_table(const ProgramOp& op);
-  OpKernel sum_norms(const ProgramOp& op);
+  OpKernel sum_shared(const ProgramOp& op);
   /// What this rank's part of a table of two stages has in common with that of a rank of the other.
   struct TablePart {
     int peer = 0;           // in the communicator

@@ -61,7 +61,8 @@ void upload_run(const TensorView& to, std::span<const float> values, Workers& wo
 void read_part(const WeightSource& source, const UnitTensor& tensor, int tp_rank,
                std::int64_t first, std::span<float> values) {
   if (!tensor.cut.cut()) return source(tensor, first, values);
-  for_slice_runs(tensor.cut, tp_rank, first, std::ssize(values), [&](const SliceRun& run) {
+  const int own = tensor.cut.part_of(tp_rank);
+  for_slice_runs(tensor.cut, own, first, std::ssize(values), [&](const SliceRun& run) {
     const auto part = values.subspan(static_cast<std::size_t>(run.part - first),
                                      static_cast<std::size_t>(run.count));
     if (run.whole < 0) {
@@ -274,9 +275,10 @@ void RankState::update(std::span<const UnitUpdate> updates, const AdamStep* step
         continue;
       }
       const std::int64_t own_part = std::min(all, tensor.elements - first);
-      for_slice_runs(tensor.cut, place_.tp_rank, first, own_part, [&](const SliceRun& run) {
-        if (run.whole >= 0) add(run.part, run.whole, run.count);
-      });
+      for_slice_runs(tensor.cut, tensor.cut.part_of(place_.tp_rank), first, own_part,
+                     [&](const SliceRun& run) {
+                       if (run.whole >= 0) add(run.part, run.whole, run.count);
+                     });
     }
   }
   to.compute.adamw({.shards = shards, .step = step}, to.stream);

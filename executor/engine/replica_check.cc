@@ -155,7 +155,9 @@ std::vector<ShardRange> ReplicaCheck::ranges(Placement placement, std::size_t un
     const bool here = each.stage == places_[rank_].stage;
     const bool there =
         on_two_stages && each.stage == trainer_.context().layout().pp - 1 - places_[rank_].stage;
-    const bool other_part = tensor.cut.cut() && each.place.tp_rank != places_[rank_].place.tp_rank;
+    const bool other_part =
+        tensor.cut.cut() &&
+        tensor.cut.part_of(each.place.tp_rank) != tensor.cut.part_of(places_[rank_].place.tp_rank);
     if ((!here && !there) || other_part) {
       found.emplace_back();
       continue;

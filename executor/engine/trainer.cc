@@ -11,6 +11,7 @@
 #include "executor/engine/prepare_compute.h"
 #include "executor/engine/rank_place.h"
 #include "executor/engine/require_end.h"
+#include "planner/cost/layer/key_heads.h"
 #include "planner/lowering/lower_regions.h"
 #include "planner/lowering/operands/lower_to_run.h"
 #include "planner/spec/text/check.h"
@@ -85,7 +86,9 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
   parts_.state = std::make_unique<RankState>(units_, context_.placement, state_types(context_),
                                              place, program(0).units);
   if (parts_.tensors && world.rank() == 0) require_end(plan, programs_);
-  parts_.communicators = std::make_unique<CommunicatorTable>(programs_of_job(), plan.layout, moves);
+  parts_.communicators = std::make_unique<CommunicatorTable>(
+      programs_of_job(), plan.layout, moves,
+      head_copies(plan.model.num_key_value_heads, plan.engine, plan.layout));
   parts_.arena = &arena;
   parts_.clip_norm = options.optimizer.clip_norm;
   SHARDWISE_CHECK(parts_.compute->squares_bytes() == kSquaresBytes, "squares have their room");

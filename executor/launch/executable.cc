@@ -93,7 +93,7 @@ Diagnostics cannot_execute(const Plan& plan) {
                  "/engine/name", plan.engine.name, fmt::format("{} are", fmt::join(engines, ", ")));
   check_layout_of(plan.layout, refused);
   check_pipeline(plan, refused);
-  refused.add(no_tensor_parallelism(plan.model, plan.cluster, plan.engine, plan.layout.tp));
+  refused.add(no_tensor_parallelism(plan.cluster, plan.engine, plan.layout.tp));
   check_job(plan.job, plan.engine, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);
   Diagnostics problems = refused.take();

@@ -1,16 +1,22 @@
 #include "executor/transformer/block_shape.h"
 
+#include <algorithm>
 #include <initializer_list>
+
+#include "planner/cost/layer/key_heads.h"
 
 namespace shardwise::exec {
 namespace {
 
 std::vector<Projection> projections(const LayerSpec& layer,
-                                    std::initializer_list<const char*> names, std::int64_t tp) {
+                                    std::initializer_list<const char*> names, std::int64_t tp,
+                                    std::int64_t kv_heads) {
   std::vector<Projection> found;
   for (const char* name : names) {
     const OperationSpec* op = find_operation(layer, name);
-    if (op != nullptr) found.push_back({parameters_of(layer, name), op->width / tp});
+    if (op == nullptr) continue;
+    const std::int64_t ways = is_of_key_heads(*op) ? std::min(tp, kv_heads) : tp;
+    found.push_back({parameters_of(layer, name), op->width / ways});
   }
   return found;
 }
@@ -25,7 +31,7 @@ BlockShape block_shape(const ModelSpec& model, const LayerSpec& layer, const Lay
   b.sequence = shape.sequence;
   b.hidden = model.hidden_size;
   b.heads = core.heads / shape.tp;
-  b.kv_heads = core.kv_heads / shape.tp;
+  b.kv_heads = std::max<std::int64_t>(1, core.kv_heads / shape.tp);
   b.head_dim = core.qk_head_dim;
   b.window = core.window;
   b.intermediate = activation.width / shape.tp;
@@ -49,8 +55,9 @@ BlockShape block_shape(const ModelSpec& model, const LayerSpec& layer, const Lay
   b.down = parameters_of(layer, "mlp.down_proj");
   b.attention = projections(
       layer, {"self_attn.qkv_proj", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
-      shape.tp);
-  b.mlp = projections(layer, {"mlp.gate_up_proj", "mlp.gate_proj", "mlp.up_proj"}, shape.tp);
+      shape.tp, core.kv_heads);
+  b.mlp = projections(layer, {"mlp.gate_up_proj", "mlp.gate_proj", "mlp.up_proj"}, shape.tp,
+                      core.kv_heads);
   // A matrix cut by columns is cut along the dimension of its outputs.
   const auto first = static_cast<std::size_t>(b.attention.front().parameters.weight);
   b.transposed = layer.parameters[first].tp_dim == 1;

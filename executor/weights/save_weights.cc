@@ -78,8 +78,8 @@ class Collector {
     std::vector<std::vector<float>> parts(ways);
     for (std::size_t r = 0; r < ways; ++r) {
       parts[r].resize(static_cast<std::size_t>(ranges[r].count));
-      collect_part(place, unit, static_cast<std::int64_t>(r), tensor.begin + ranges[r].begin,
-                   parts[r]);
+      const auto leader = static_cast<std::int64_t>(r) * tensor.cut.copies;
+      collect_part(place, unit, leader, tensor.begin + ranges[r].begin, parts[r]);
     }
     for_part_runs(tensor.cut, first, std::ssize(values), [&](const PartRun& run) {
       const auto r = static_cast<std::size_t>(run.rank);

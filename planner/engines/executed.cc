@@ -59,19 +59,14 @@ std::vector<NoDegree> no_pipeline(const ClusterSpec& cluster, const EngineProfil
   return axis_of_cpus(cluster, engine, "/layout/pp", pp, "pipelines are");
 }
 
-std::vector<NoDegree> no_tensor_parallelism(const ModelSpec& model, const ClusterSpec& cluster,
-                                            const EngineProfile& engine, std::int64_t tp) {
+std::vector<NoDegree> no_tensor_parallelism(const ClusterSpec& cluster, const EngineProfile& engine,
+                                            std::int64_t tp) {
   if (tp == 1) return {};
   std::vector<NoDegree> reasons =
       axis_of_cpus(cluster, engine, "/layout/tp", tp, "tensor parallelism is");
   if (engine.vocabulary_multiple != 1) {
     reasons.push_back({"/engine/vocabulary_multiple",
                        fmt::format("{} with tp {}", engine.vocabulary_multiple, tp), "1 is"});
-  }
-  const std::int64_t shared = model.num_key_value_heads;
-  if (shared % tp != 0) {
-    reasons.push_back({"/layout/tp", fmt::format("{} over {} key and value heads", tp, shared),
-                       fmt::format("ranks have whole heads: divisors of {} are", shared)});
   }
   return reasons;
 }
@@ -85,7 +80,7 @@ std::span<const std::string_view> executed_engines() {
 bool executor_trains_on(const ClusterSpec& cluster) { return cluster.gpu.vendor == "cpu"; }
 
 std::vector<HeldField> held_to_executed(
-    const ModelSpec& model, const ClusterSpec& cluster, const EngineProfile& engine,
+    const ClusterSpec& cluster, const EngineProfile& engine,
     const std::vector<std::pair<std::string, std::string>>& locks,
     const std::vector<std::string>& opened) {
   std::vector<HeldField> held;
@@ -95,14 +90,9 @@ std::vector<HeldField> held_to_executed(
     const bool wide = std::ranges::find(opened, key) != opened.end();
     if (!locked && !wide) held.push_back({key, std::move(values)});
   };
-  std::vector<std::string> degrees = {"1"};
-  for (std::int64_t tp = 2; tp <= model.num_key_value_heads; ++tp) {
-    const bool runs = no_tensor_parallelism(model, cluster, engine, tp).empty();
-    if (runs) degrees.push_back(std::to_string(tp));
-  }
-  hold("tp", std::move(degrees));
   for (const ExecutedField& field : executed_fields()) hold(field.key, {std::string(field.value)});
   constexpr std::int64_t kSeveral = 2;
+  if (!no_tensor_parallelism(cluster, engine, kSeveral).empty()) hold("tp", {"1"});
   if (!no_pipeline(cluster, engine, kSeveral).empty()) {
     hold("pp", {"1"});
     hold("vpp", {"1"});

@@ -10,7 +10,6 @@
 #include "planner/spec/machine/cluster_spec.h"
 #include "planner/spec/plan/engine_profile.h"
 #include "planner/spec/plan/layout.h"
-#include "planner/spec/plan/model_spec.h"
 
 namespace shardwise {
 
@@ -43,8 +42,8 @@ struct NoDegree {
 std::vector<NoDegree> no_pipeline(const ClusterSpec& cluster, const EngineProfile& engine,
                                   std::int64_t pp);
 /// Of layers that so many ranks share. Empty where it runs them, as for one.
-std::vector<NoDegree> no_tensor_parallelism(const ModelSpec& model, const ClusterSpec& cluster,
-                                            const EngineProfile& engine, std::int64_t tp);
+std::vector<NoDegree> no_tensor_parallelism(const ClusterSpec& cluster, const EngineProfile& engine,
+                                            std::int64_t tp);
 
 /// Engines whose rules of gathers and reductions the executor follows.
 std::span<const std::string_view> executed_engines();
@@ -60,7 +59,7 @@ struct HeldField {
 };
 /// Fields held in a search for layouts that run: all but those that `locks` and `opened` name.
 std::vector<HeldField> held_to_executed(
-    const ModelSpec& model, const ClusterSpec& cluster, const EngineProfile& engine,
+    const ClusterSpec& cluster, const EngineProfile& engine,
     const std::vector<std::pair<std::string, std::string>>& locks,
     const std::vector<std::string>& opened);
 

@@ -49,7 +49,8 @@ class StepEnd {
            CollectiveKind kind = CollectiveKind::all_reduce) {
     CollectiveWork work;
     work.kind = kind;
-    const bool gradients = part <= FinalizePart::kTiedEmbedding || part == FinalizePart::kCopies;
+    const bool gradients = part <= FinalizePart::kTiedEmbedding || part == FinalizePart::kCopies ||
+                           part == FinalizePart::kCopiedHeads;
     work.dtype = gradients ? context_.gradient_dtype() : DType::fp32;
     work.group = group;
     work.ends = part == FinalizePart::kTiedEmbedding || part == FinalizePart::kCopies;
@@ -59,11 +60,13 @@ class StepEnd {
 
   void finalize() {
     std::int64_t replicated = 0;
+    std::int64_t copied = 0;
     std::int64_t experts = 0;
     const Layout& layout = context_.layout();
     for (const StageRun& run : layers_.runs) {
       const LayerParameters& p = context_.memories[static_cast<std::size_t>(run.kind)].parameters;
       replicated += (layout.sequence_parallel ? p.replicated : p.head_norms) * run.layers;
+      copied += p.copied_heads * run.layers;
       experts += p.counted_experts * run.layers;
     }
     const double each = context_.gradient_bytes();
@@ -74,6 +77,8 @@ class StepEnd {
     if (layout.tp > 1) {
       sum(FinalizePart::kNorms, Stream::tensor_parallel, GroupKind::tp,
           each * static_cast<double>(replicated));
+      sum(FinalizePart::kCopiedHeads, Stream::tensor_parallel, GroupKind::tp,
+          each * static_cast<double>(copied));
     }
     tied_embedding(each);
     if (experts > 0) even_out_experts(static_cast<double>(experts));

@@ -33,8 +33,8 @@ Diagnostics shape(EngineSpace& each, const SearchRequest& request) {
     if (!problem.empty()) problems.push_back({"command line", 0, 0, "--lock", problem, ""});
   }
   if (!request.executed) return problems;
-  for (const HeldField& field : held_to_executed(*request.model, *request.cluster, *each.engine,
-                                                 request.locks, request.opened)) {
+  for (const HeldField& field :
+       held_to_executed(*request.cluster, *each.engine, request.locks, request.opened)) {
     hold(each.space, field.key, field.values);
   }
   return problems;

@@ -381,7 +381,7 @@ TEST(Plan, RanksWhatRunsOnCpusAndSaysHowToSeeMore) {
   };
   const Outcome held = shardwise(ask);
   EXPECT_THAT(degrees(held), testing::IsSubsetOf({1, 2})) << held.err;
-  EXPECT_THAT(held.out, HasSubstr("shardwise run executes: tp 1 or 2, cp 1, ep 1"));
+  EXPECT_THAT(held.out, HasSubstr("shardwise run executes: cp 1, ep 1, sequence_parallel false"));
   EXPECT_THAT(held.out, HasSubstr("(--open FIELD searches the others)"));
   ask.insert(ask.end(), {"--open", "sequence_parallel"});
   EXPECT_THAT(shardwise(ask).out, Not(HasSubstr("sequence_parallel false")));

@@ -8,6 +8,7 @@
 
 #include "planner/cost/layer/adapters.h"
 #include "planner/cost/layer/head_norm.h"
+#include "planner/cost/layer/key_heads.h"
 #include "planner/cost/layer/operation_memory.h"
 #include "planner/cost/layer/shard_ranks.h"
 #include "planner/spec/text/check.h"
@@ -129,10 +130,10 @@ bool routed_apart(const EngineProfile& engine, const Layout& layout) {
   return !by_groups || layout.ep > 1 || layout.etp != layout.tp;
 }
 
-LocalTensor local_tensor(const ParameterSpec& p, const EngineProfile& engine,
-                         const Layout& layout) {
+LocalTensor local_tensor(const ParameterSpec& p, const EngineProfile& engine, const Layout& layout,
+                         std::int64_t copies) {
   std::vector<std::int64_t> shape = p.shape.empty() ? std::vector<std::int64_t>{1} : p.shape;
-  const std::int64_t ways = p.routed_expert ? layout.etp : layout.tp;
+  const std::int64_t ways = p.routed_expert ? layout.etp : layout.tp / copies;
   if (p.tp_dim >= 0) {
     auto& extent = shape[static_cast<std::size_t>(p.tp_dim)];
     if (p.tp == TpSplit::vocab) {
@@ -158,7 +159,8 @@ LocalTensor local_tensor(const LayerSpec& layer, const RegisteredTensor& registe
   LocalTensor whole;
   for (const std::int32_t p : registered) {
     const ParameterSpec& parameter = layer.parameters[static_cast<std::size_t>(p)];
-    const LocalTensor part = local_tensor(parameter, engine, layout);
+    const LocalTensor part =
+        local_tensor(parameter, engine, layout, parameter_copies(layer, p, engine, layout));
     if (registered.size() == 1) return part;
     whole.rows += part.rows * part.row_elements;
     whole.count = part.count;
@@ -174,8 +176,11 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
   const bool stacks = engine.padding == ShardPadding::row && job.grouped_gemm &&
                       kernels_of(job, engine) != Kernels::planned;
   const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
-  for (const ParameterSpec& p : layer.parameters) {
-    const LocalTensor tensor = local_tensor(p, engine, layout);
+  for (std::size_t i = 0; i < layer.parameters.size(); ++i) {
+    const ParameterSpec& p = layer.parameters[i];
+    const std::int64_t copies =
+        parameter_copies(layer, static_cast<std::int32_t>(i), engine, layout);
+    const LocalTensor tensor = local_tensor(p, engine, layout, copies);
     const std::int64_t elements = tensor.elements();
     if (routes && is_load_buffer(p)) {
       result.counted_experts += elements;
@@ -190,6 +195,7 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
     if (p.tp == TpSplit::vocab) result.vocabulary += elements;
     if (p.tp_dim < 0 && !p.routed_expert) result.replicated += elements;
     if (is_head_norm(p)) result.head_norms += elements;
+    if (copies > 1) result.copied_heads += elements;
     result.tensors += tensor.count;
     if (stacks && routed && cut_by_rows(tensor, ranks.routed)) result.cut_by_rows += elements;
     const LocalTensor cut = stacks && routed ? stacked(tensor, ranks.routed) : tensor;

@@ -29,8 +29,9 @@ struct LocalTensor {
   std::int64_t count = 1;
   std::int64_t elements() const { return rows * row_elements * count; }
 };
+/// \param copies  ranks that have the same part of it: parameter_copies()
 LocalTensor local_tensor(const ParameterSpec& parameter, const EngineProfile& engine,
-                         const Layout& layout);
+                         const Layout& layout, std::int64_t copies = 1);
 /// The same of what an engine keeps as one tensor: rows of one element, where it has several.
 LocalTensor local_tensor(const LayerSpec& layer, const RegisteredTensor& registered,
                          const EngineProfile& engine, const Layout& layout);
@@ -49,6 +50,7 @@ struct LayerParameters {
                                 // their gradients differ and are summed over tp
   std::int64_t head_norms = 0;  // part of replicated: norms of single heads, whose gradients differ
                                 // over tp in any case
+  std::int64_t copied_heads = 0;  // part of dense: of keys and values, that several tp ranks have
   std::int64_t counted_experts = 0;  // whose load an untrained bias evens out: a buffer, as is the
                                      // count of their tokens, whole on every rank
   std::int64_t tensors = 0;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "planner/cost/layer/expert_load.h"
+#include "planner/cost/layer/key_heads.h"
 #include "planner/cost/layer/saved_tensors.h"
 #include "planner/spec/machine/dtype.h"
 #include "planner/spec/text/units.h"
@@ -32,6 +33,7 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.hidden = model.hidden_size;
   s.head_dim = model.head_dim;
   s.tp = layout.tp;
+  s.head_copies = shardwise::head_copies(model.num_key_value_heads, engine, layout);
   s.cp = layout.cp;
   s.ep = layout.ep;
   s.etp = layout.etp;
@@ -62,11 +64,6 @@ std::int64_t OperationSizes::narrow_bytes(std::int64_t elements) const {
   return elements + (recipe == Fp8Recipe::block ? ceil_div(elements, kBlock) : 0);
 }
 
-bool OperationSizes::is_narrow(const OperationSpec& op) const {
-  return narrow && op.kind == OpKind::gemm && op.tp != TpSplit::vocab &&
-         !op.name.ends_with("router_proj");
-}
-
 std::int64_t OperationSizes::summed_width(const OperationSpec& op) const {
   constexpr std::int64_t kStep = 32;  // twice as much above four steps
   if (own_modules()) return op.qk_head_dim;
@@ -76,6 +73,7 @@ std::int64_t OperationSizes::summed_width(const OperationSpec& op) const {
 std::int64_t OperationSizes::cut(std::int64_t width, const OperationSpec& op) const {
   if (op.tp == TpSplit::none || op.tp == TpSplit::row) return width;
   if (op.tp == TpSplit::vocab) return padded_vocabulary(width, vocabulary_multiple, tp) / tp;
+  if (head_copies > 1 && is_of_key_heads(op)) return ceil_div(width, tp / head_copies);
   return ceil_div(width, op.routed_expert ? etp : tp);
 }
 

@@ -31,6 +31,7 @@ struct OperationSizes {
   std::int64_t hidden = 0;
   std::int64_t head_dim = 0;
   std::int64_t tp = 1;
+  std::int64_t head_copies = 1;  // tp ranks that have the same heads of keys and values
   std::int64_t cp = 1;
   std::int64_t ep = 1;
   std::int64_t etp = 1;
@@ -90,7 +91,10 @@ struct OperationSizes {
   /// Bytes of a copy of so many elements that a narrow product reads, with its scales.
   std::int64_t narrow_bytes(std::int64_t elements) const;
   /// Whether `op` is multiplied in 8 bits: matrices of the blocks, but the router's.
-  bool is_narrow(const OperationSpec& op) const;
+  bool is_narrow(const OperationSpec& op) const {
+    return narrow && op.kind == OpKind::gemm && op.tp != TpSplit::vocab &&
+           !op.name.ends_with("router_proj");
+  }
   /// Width of a head in which FlashAttention's backward sums the gradient of queries in fp32:
   /// PyTorch's is a multiple of 32 or 64. Source:
   /// pytorch@v2.15.0:aten/src/ATen/native/transformers/ cuda/flash_attn/flash_api.cpp, mha_bwd,

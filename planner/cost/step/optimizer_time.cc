@@ -61,6 +61,10 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
   const std::int64_t over_tp =
       layout.sequence_parallel ? stages.slowest.replicated : stages.slowest.head_norms;
   time.finalize += groups.tp_all_reduce(gradient * static_cast<double>(over_tp));
+  if (stages.slowest.copied_heads > 0) {
+    time.finalize +=
+        groups.tp_all_reduce(gradient * static_cast<double>(stages.slowest.copied_heads));
+  }
   if (stages.tied_elements > 0) {
     time.finalize += groups.tied_all_reduce(gradient * static_cast<double>(stages.tied_elements));
   }

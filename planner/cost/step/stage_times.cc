@@ -20,8 +20,8 @@ bool same(const Unit& a, const Unit& b) { return a.dense == b.dense && a.routed 
 
 bool same_elements(const StageTime& a, const StageTime& b) {
   if (!same(a.elements, b.elements) || a.replicated != b.replicated ||
-      a.head_norms != b.head_norms || a.counted_experts != b.counted_experts ||
-      a.kinds != b.kinds) {
+      a.head_norms != b.head_norms || a.copied_heads != b.copied_heads ||
+      a.counted_experts != b.counted_experts || a.kinds != b.kinds) {
     return false;
   }
   for (std::size_t i = 0; i < static_cast<std::size_t>(a.kinds); ++i) {
@@ -65,6 +65,7 @@ void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memo
   stage.saved += memory.saved * layers;
   stage.replicated += memory.parameters.replicated * layers;
   stage.head_norms += memory.parameters.head_norms * layers;
+  stage.copied_heads += memory.parameters.copied_heads * layers;
   stage.counted_experts += memory.parameters.counted_experts * layers;
 
   const bool root = memory.role == LayerRole::embedding || memory.role == LayerRole::head;

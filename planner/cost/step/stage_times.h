@@ -36,6 +36,7 @@ struct StageTime {
   Unit elements;           // trained, on this rank
   std::int64_t replicated = 0;       // of these, elements that every tp rank has whole
   std::int64_t head_norms = 0;       // of these, norms of queries and keys
+  std::int64_t copied_heads = 0;     // elements of keys and values that several tp ranks have
   std::int64_t counted_experts = 0;  // whose load an untrained bias evens out, over the layers
   std::int64_t tensors = 0;
   std::int64_t saved = 0;  // bytes of activations kept to backward

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "planner/cost/layer/key_heads.h"
 #include "planner/cost/layer/registered_tensors.h"
 #include "planner/cost/layer/root_unit.h"
 #include "planner/cost/memory/bucket_rules.h"
@@ -61,7 +62,11 @@ class Collector {
 
   std::int64_t elements(std::int32_t layer, std::int32_t parameter) const {
     const ParameterSpec& spec = spec_of(layer, parameter);
-    return local_tensor(spec, context_.engine(), context_.layout()).elements();
+    const std::int64_t copies =
+        parameter == kTableCopy
+            ? 1
+            : parameter_copies(kind(layer), parameter, context_.engine(), context_.layout());
+    return local_tensor(spec, context_.engine(), context_.layout(), copies).elements();
   }
 
   /// \param start  the tensor begins at a multiple of so many elements

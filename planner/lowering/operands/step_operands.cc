@@ -104,15 +104,18 @@ void list_table(OperandWriter& writer, OpId op) {
   writer.add(op, received);
 }
 
-/// Of the norms of queries and keys, which all ranks of tensor parallelism share, what a rank
-/// updates: each has the gradient that its own heads make.
-void list_head_norms(OperandWriter& writer, OpId op) {
+/// What a rank updates of tensors whose gradients ranks of tensor parallelism add up, as each has
+/// what its own query heads make. These are the norms of queries and keys, and heads of keys and
+/// values that several ranks have.
+void list_shared(OperandWriter& writer, OpId op, bool heads) {
   const StateUnits& units = *writer.run().units;
   for (std::size_t u = 0; u < units.units.size(); ++u) {
     const ShardRange held =
         held_of(writer.unit(u), writer.placement().optimizer, writer.run().place);
     for (const UnitTensor& tensor : writer.unit(u).tensors) {
-      if (!is_head_norm(parameter_of(writer.run().model(), tensor))) continue;
+      const bool listed =
+          heads ? tensor.cut.copies > 1 : is_head_norm(parameter_of(writer.run().model(), tensor));
+      if (!listed) continue;
       const std::int64_t begin = std::max(held.begin, tensor.begin);
       const std::int64_t end = std::min(held.begin + held.count, tensor.begin + tensor.elements);
       if (begin >= end) continue;
@@ -121,15 +124,15 @@ void list_head_norms(OperandWriter& writer, OpId op) {
   }
 }
 
-/// The norm's part of a unit: over all ranks every element once. Tensors that tensor parallelism
-/// does not cut are those of its first rank.
+/// The norm's part of a unit: over all ranks every element once. What several ranks of tensor
+/// parallelism have is the first one's.
 void list_counted(OperandWriter& writer, OpId op, std::size_t u, const ShardRange& own) {
   if (writer.run().place.tp_rank == 0)
     return writer.add(op, writer.gradients(Access::input, u, own));
   for (const UnitTensor& tensor : writer.unit(u).tensors) {
     const std::int64_t begin = std::max(own.begin, tensor.begin);
     const std::int64_t end = std::min(own.begin + own.count, tensor.begin + tensor.elements);
-    if (!tensor.cut.cut() || begin >= end) continue;
+    if (!tensor.cut.leads(writer.run().place.tp_rank) || begin >= end) continue;
     writer.add(op, writer.gradients(Access::input, u, {begin, end - begin}));
   }
 }
@@ -172,8 +175,9 @@ void list_step_operands(OperandWriter& writer, OpId op) {
     return writer.add(op, writer.of_step(own_tokens, last ? Access::input : Access::output,
                                          writer.step_block().own_tokens));
   }
-  if (each.role == OpRole::finalize && each.part == FinalizePart::kNorms) {
-    return list_head_norms(writer, op);
+  const bool heads = each.part == FinalizePart::kCopiedHeads;
+  if (each.role == OpRole::finalize && (heads || each.part == FinalizePart::kNorms)) {
+    return list_shared(writer, op, heads);
   }
   if (each.role == OpRole::finalize) {
     const bool counts = each.part == FinalizePart::kTokens;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "planner/cost/layer/key_heads.h"
 #include "planner/cost/layer/operation_memory.h"
 #include "planner/cost/layer/operation_sizes.h"
 #include "planner/spec/text/check.h"
@@ -42,8 +43,12 @@ TensorCut tensor_cut(const LayerSpec& layer, std::int32_t parameter, const Engin
     const bool table = spec.tp == TpSplit::vocab;
     pieces = {table ? padded_vocabulary(extent, engine.vocabulary_multiple, layout.tp) : extent};
   }
-  for (const std::int64_t piece : pieces) SHARDWISE_CHECK(piece % layout.tp == 0, spec.name);
-  return cut_along(spec.shape, dimension, layout.tp, std::move(pieces));
+  const std::int64_t copies = parameter_copies(layer, parameter, engine, layout);
+  const std::int64_t ways = layout.tp / copies;
+  for (const std::int64_t piece : pieces) SHARDWISE_CHECK(piece % ways == 0, spec.name);
+  TensorCut cut = cut_along(spec.shape, dimension, ways, std::move(pieces));
+  cut.copies = copies;
+  return cut;
 }
 
 TensorCut cut_along(const std::vector<std::int64_t>& shape, std::size_t dimension,
@@ -60,7 +65,7 @@ TensorCut cut_along(const std::vector<std::int64_t>& shape, std::size_t dimensio
   return cut;
 }
 
-void for_slice_runs(const TensorCut& cut, int rank, std::int64_t first, std::int64_t count,
+void for_slice_runs(const TensorCut& cut, int part_number, std::int64_t first, std::int64_t count,
                     const std::function<void(const SliceRun&)>& visit) {
   std::int64_t row = 0;  // elements of the part in one step before the dimension
   for (const std::int64_t piece : cut.pieces) row += piece / cut.ways * cut.inner;
@@ -75,7 +80,7 @@ void for_slice_runs(const TensorCut& cut, int rank, std::int64_t first, std::int
       begin += cut.pieces[p];
     }
     const std::int64_t own = cut.pieces[p] / cut.ways * cut.inner;
-    const std::int64_t in_row = (begin * cut.inner) + rank * own + rest;
+    const std::int64_t in_row = (begin * cut.inner) + part_number * own + rest;
     const std::int64_t left = std::min(own - rest, end - at);
     const std::int64_t filled = std::clamp<std::int64_t>(whole_row - in_row, 0, left);
     if (filled > 0) visit({at, at / row * whole_row + in_row, filled});
@@ -84,12 +89,12 @@ void for_slice_runs(const TensorCut& cut, int rank, std::int64_t first, std::int
   }
 }
 
-std::int64_t filled_part(const TensorCut& cut, std::int64_t rank) {
+std::int64_t filled_part(const TensorCut& cut, std::int64_t part_number) {
   std::int64_t steps = 0;
   std::int64_t begin = 0;
   for (const std::int64_t piece : cut.pieces) {
     const std::int64_t own = piece / cut.ways;
-    steps += std::clamp<std::int64_t>(cut.extent - (begin + rank * own), 0, own);
+    steps += std::clamp<std::int64_t>(cut.extent - (begin + part_number * own), 0, own);
     begin += piece;
   }
   return cut.outer * steps * cut.inner;

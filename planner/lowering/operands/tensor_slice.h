@@ -18,6 +18,7 @@ namespace shardwise {
 /// them, or none.
 struct TensorCut {
   std::int64_t ways = 1;
+  std::int64_t copies = 1;  // neighbouring ranks that have the same part
   std::int64_t dimension = 0;
   std::int64_t outer = 1;            // rows of the whole tensor before the dimension
   std::int64_t inner = 1;            // elements of one step along it
@@ -25,6 +26,10 @@ struct TensorCut {
   std::vector<std::int64_t> pieces;  // steps of each, padded
 
   bool cut() const { return ways > 1; }
+  /// The part that a rank of tensor parallelism has.
+  int part_of(int tp_rank) const { return static_cast<int>(tp_rank / copies); }
+  /// Whether it is the first of those that have its part, or of all where it is not cut.
+  bool leads(int tp_rank) const { return cut() ? tp_rank % copies == 0 : tp_rank == 0; }
   friend bool operator==(const TensorCut&, const TensorCut&) = default;
 };
 
@@ -43,14 +48,13 @@ struct SliceRun {
   std::int64_t whole = 0;  // and in the tensor; -1 for zeros that pad the part
   std::int64_t count = 0;
 };
-/// Visits `count` elements of a rank's part from number `first` on, in their order.
-/// \pre cut()
-void for_slice_runs(const TensorCut& cut, int rank, std::int64_t first, std::int64_t count,
+/// Visits `count` elements of a part from number `first` on, in their order. \pre cut()
+void for_slice_runs(const TensorCut& cut, int part_number, std::int64_t first, std::int64_t count,
                     const std::function<void(const SliceRun&)>& visit);
 
-/// Elements of a rank's part that are the tensor's. Zeros that pad a part are behind them.
+/// Elements of a part that are the tensor's. Zeros that pad a part are behind them.
 /// \pre a tensor with padding is one piece, cut along its first dimension
-std::int64_t filled_part(const TensorCut& cut, std::int64_t rank);
+std::int64_t filled_part(const TensorCut& cut, std::int64_t part_number);
 
 /// Elements of a whole tensor that lie one behind the other in one rank's part too.
 struct PartRun {

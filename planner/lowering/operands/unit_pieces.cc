@@ -7,7 +7,8 @@
 namespace shardwise {
 
 std::int64_t filled_of(const UnitTensor& tensor, const DataParallelPlace& place) {
-  return tensor.cut.cut() ? filled_part(tensor.cut, place.tp_rank) : tensor.filled;
+  return tensor.cut.cut() ? filled_part(tensor.cut, tensor.cut.part_of(place.tp_rank))
+                          : tensor.filled;
 }
 
 ShardRange piece_held(std::int64_t all, std::int64_t piece, std::int64_t rank) {

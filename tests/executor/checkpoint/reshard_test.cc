@@ -111,6 +111,7 @@ TEST(Reshard, KeepsEveryBitOfWeightsAndMomentsOverEveryMesh) {
                                         over(2),
                                         over(1, 2, 3),
                                         few_heads ? over(2, 2, 1) : over(4),
+                                        std::string(model) == "llama-tiny" ? over(8) : over(2),
                                         in_stages(2),
                                         over(2, 2, 3),
                                         over(2, 3, 2),

@@ -144,7 +144,7 @@ TEST(GoldenGradients, OfRanksThatShareLayersAndPipelinesEqualTransformers) {
   for (const std::string& name : golden_names()) {
     const ModelSpec model = golden_model(name);
     for (const std::int32_t tp : {1, 2, 4}) {
-      if (model.num_key_value_heads % tp != 0) continue;
+      if (model.num_attention_heads % tp != 0) continue;
       for (const std::int32_t pp : {1, 2}) {
         if (model.num_hidden_layers % pp != 0) continue;
         SCOPED_TRACE(name + ", tp " + std::to_string(tp) + ", pp " + std::to_string(pp));

@@ -73,7 +73,7 @@ void put_part(const UnitTensor& tensor, int tp_rank, std::span<const float> part
     if (run.whole >= 0) std::copy_n(part.begin() + run.part, run.count, whole.begin() + run.whole);
   };
   if (!tensor.cut.cut()) return put({0, 0, tensor.filled});
-  for_slice_runs(tensor.cut, tp_rank, 0, tensor.elements, put);
+  for_slice_runs(tensor.cut, tensor.cut.part_of(tp_rank), 0, tensor.elements, put);
 }
 
 TokenSequences few_tokens(const Plan& plan) {

@@ -344,8 +344,7 @@ TEST(ShardwiseRun, TrainsThePlanThatPlanWritesForCpus) {
       built("shardwise"), {"plan", "--model", "qwen3-tiny", "--cluster", "laptop", "--gpus", "4",
                            "--sequence-length", "32", "--global-batch-size", "4", "-o", plan});
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
-  EXPECT_THAT(planned.out,
-              HasSubstr("assumed: only layouts that shardwise run executes: tp 1 or 2,"));
+  EXPECT_THAT(planned.out, HasSubstr("assumed: only layouts that shardwise run executes: cp 1,"));
   const Outcome done = run_program(built("shardwise"), {"run", plan, "--steps", "1"});
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(done.out, testing::ContainsRegex(

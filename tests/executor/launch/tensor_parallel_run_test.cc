@@ -18,6 +18,7 @@
 #include "tests/executor/launch/plans.h"
 #include "tests/executor/launch/trained_plan.h"
 #include "tests/support/command.h"
+#include "tests/support/models.h"
 
 namespace shardwise::exec::test {
 namespace {
@@ -92,6 +93,43 @@ TEST(TensorParallelRun, HoldsTheBytesOfTheLedger) {
                                  name_of(category));
             }
           }
+        }
+      }
+    }
+  }
+}
+
+/// A Llama of two blocks with four query heads that share one head of keys and values, or two.
+Plan few_heads_plan(std::int64_t kv_heads, std::int32_t tp, int zero_stage, int dp_shard) {
+  Plan plan = tiny_plan("shardwise", zero_stage, dp_shard, 4 / dp_shard);
+  plan.model = shardwise::test::llama(2, 32, 88, 4, kv_heads, 256);
+  plan.model.model_type = "llama";
+  plan.layout.tp = tp;
+  plan.cluster = *with_gpus(*find_cluster("laptop"), plan.layout.world());
+  return plan;
+}
+
+// More ranks than heads of keys and values: several have one, and its bytes.
+TEST(TensorParallelRun, HoldsHeadsOfKeysAndValuesOnSeveralRanks) {
+  for (const std::int64_t kv_heads : {1, 2}) {
+    const TrainedPlan alone = train_plan(few_heads_plan(kv_heads, 1, 0, 1), 4);
+    for (const std::int32_t tp : {2, 4}) {
+      for (const auto& [zero_stage, dp_shard] :
+           {std::pair(0, 1), std::pair(2, 2), std::pair(3, 2)}) {
+        SCOPED_TRACE(fmt::format("{} heads, tp {}, ZeRO-{}", kv_heads, tp, zero_stage));
+        const Plan plan = few_heads_plan(kv_heads, tp, zero_stage, dp_shard);
+        const TrainedPlan trained = train_plan(plan, 4);
+        for (std::size_t step = 0; step < alone.losses.size(); ++step) {
+          EXPECT_NEAR(trained.losses[step], alone.losses[step], 1e-5 * alone.losses[step]);
+          EXPECT_NEAR(trained.norms[step], alone.norms[step], 1e-4 * alone.norms[step]);
+        }
+        const LayoutMemory predicted =
+            layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
+        for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+          const auto phase = static_cast<MemoryPhase>(p);
+          EXPECT_EQ(in_categories(trained.report.stages[0][phase]),
+                    in_categories(predicted.stages[0][phase]))
+              << name_of(phase);
         }
       }
     }
@@ -232,9 +270,9 @@ TEST(TensorParallelRun, IsRefusedBeforeAnythingIsAllocatedWhereItCannotBeExecute
     EXPECT_THAT(refused.out, IsEmpty());
     return refused.err;
   };
-  Plan plan = shared_plan("llama-tiny", 8);
-  EXPECT_THAT(refusal(plan), HasSubstr("/layout/tp: 8 over 4 key and value heads cannot be "
-                                       "executed\n    ranks have whole heads: divisors of 4 are"));
+  Plan plan = shared_plan("qwen3-tiny", 3);
+  EXPECT_THAT(refusal(plan),
+              HasSubstr("3 neither divides 2 key and value heads nor is a multiple"));
   plan = shared_plan("llama-tiny", 2);
   plan.layout.sequence_parallel = true;
   EXPECT_THAT(refusal(plan), HasSubstr("/layout/sequence_parallel: true cannot be executed\n"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/cost/layer/key_heads.h"
 #include "planner/cost/layer/layer_parameters.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
@@ -107,6 +108,37 @@ TEST(TensorSlice, TakesWholeHeadsOfOneMatrixOfAll) {
       }
     }
   }
+}
+
+// Four heads of keys over eight ranks of our engine: two neighbours have one, whole. Another engine
+// has a part of a head a rank.
+TEST(TensorSlice, GivesNeighboursTheSameHeadWhereRanksAreMore) {
+  const ModelSpec model = *load_model("llama-tiny");
+  int found = 0;
+  for (const LayerSpec& kind : model.kinds) {
+    for (std::int32_t p = 0; p < static_cast<std::int32_t>(kind.parameters.size()); ++p) {
+      const ParameterSpec& spec = kind.parameters[static_cast<std::size_t>(p)];
+      const EngineProfile& ours = *find_engine("shardwise");
+      const EngineProfile& theirs = *find_engine("megatron_ddp");
+      const bool of_heads =
+          spec.name.ends_with("k_proj.weight") || spec.name.ends_with("v_proj.weight");
+      EXPECT_EQ(parameter_copies(kind, p, ours, over(8)), of_heads ? 2 : 1) << spec.name;
+      EXPECT_EQ(parameter_copies(kind, p, ours, over(4)), 1) << spec.name;
+      EXPECT_EQ(parameter_copies(kind, p, theirs, over(8)), 1) << spec.name;
+      if (!of_heads) continue;
+      ++found;
+      const TensorCut cut = tensor_cut(kind, p, ours, over(8));
+      EXPECT_EQ(cut.ways, 4);
+      EXPECT_EQ(cut.part_of(5), 2);
+      EXPECT_TRUE(cut.leads(4));
+      EXPECT_FALSE(cut.leads(5));
+      const std::int64_t head = std::int64_t{model.head_dim} * model.hidden_size;
+      EXPECT_EQ(local_tensor(spec, ours, over(8), 2).elements(), head);
+      EXPECT_EQ(filled_part(cut, cut.part_of(5)), head);
+      EXPECT_EQ(part(cut, cut.part_of(5), 0, 1).front(), 2 * head);
+    }
+  }
+  EXPECT_EQ(found, 2);
 }
 
 // 5 rows over 4 ranks: 2, 2, 1 and none, in room for 2.
