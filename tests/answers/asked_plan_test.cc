@@ -121,7 +121,8 @@ TEST(AskedPlan, SearchesWhatRunsOnCpus) {
       held(*question),
       HasSubstr("recompute_interval 1, schedule one_f_one_b or gpipe or looped_bfs (--open"));
   asked.job.engine = "fsdp2";
-  EXPECT_THAT(held(*read_question(asked)), HasSubstr("recompute_interval 1, pp 1, vpp 1 (--open"));
+  EXPECT_THAT(held(*read_question(asked)),
+              HasSubstr("recompute_interval 1, tp 1, pp 1, vpp 1 (--open"));
   const Diagnostics problems = {{"command line", 0, 0, "--tp", "none", "use 1"}};
   EXPECT_THAT(with_executed_hint(*question, problems).front().hint, HasSubstr("--open FIELD"));
   EXPECT_EQ(with_executed_hint(*read_question(asked_llama_plan()), problems).front().hint, "use 1");
