@@ -52,7 +52,15 @@ AdapterTexts take_adapter_texts(std::map<std::string, std::string>& texts) {
 void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics& problems) {
   if (asked.targets.empty()) {
     const char* alone = !asked.rank.empty() ? "--lora-rank" : "--base-format";
-    if (asked.rank.empty() && asked.base.empty()) return;
+    if (asked.rank.empty() && asked.base.empty()) {
+      if (subject.job.frozen_base) {
+        subject.assumptions.push_back(
+            {"adapters.unnamed",
+             "no adapters are named, so their own memory and time are left out (--lora-targets)",
+             "docs/memory.md, Adapters"});
+      }
+      return;
+    }
     problems.push_back(wrong_flag(alone, "no adapters are trained", "name them: --lora-targets"));
     return;
   }

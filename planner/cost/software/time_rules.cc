@@ -61,7 +61,10 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   r.own_kernels = planned;
   r.precision = job.precision;
   const bool torchs = steps_with_torch_adamw(job, engine);
-  r.optimizer_bytes = optimizer_traffic(job, kernels, torchs ? job.adamw : AdamwKernel::fused);
+  // An engine whose optimizer makes tensors of its own goes over them operator by operator.
+  const AdamwKernel usual =
+      engine.optimizer_scratch_bytes > 0 ? AdamwKernel::foreach : AdamwKernel::fused;
+  r.optimizer_bytes = optimizer_traffic(job, kernels, torchs ? job.adamw : usual);
   r.shared_norm_bytes = shared_norm_traffic(kernels);
   // The compute copy is written where it is separate: in our executor weights of the main dtype are
   // their own main weights.

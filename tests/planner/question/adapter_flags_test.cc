@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -43,6 +44,18 @@ TEST(AdapterFlags, TrainTheMatricesThatTheyName) {
   EXPECT_EQ(ledger[MemoryCategory::main_weights], 4 * 41'943'040);
   EXPECT_EQ(ledger[MemoryCategory::optimizer_moments], 8 * 41'943'040);
   EXPECT_TRUE(answer->subject.job.frozen_base);
+}
+
+TEST(AdapterFlags, AreMissedWhereTheModelIsFrozenWithoutThem) {
+  const auto said = [](std::map<std::string, std::string> texts, const char* id) {
+    const Result<EstimateAnswer> answer = answer_estimate(adapted(std::move(texts)));
+    EXPECT_TRUE(answer.ok()) << to_string(answer.problems());
+    return std::ranges::any_of(answer->said, [&](const Assumption& each) { return each.id == id; });
+  };
+  EXPECT_TRUE(said({{"frozen_base", "true"}}, "adapters.unnamed"));
+  EXPECT_FALSE(said({{"lora_targets", "q_proj"}}, "adapters.unnamed"));
+  EXPECT_TRUE(said({{"lora_targets", "q_proj"}}, "adapters.wide"));
+  EXPECT_FALSE(said({{"lora_targets", "q_proj"}, {"main_dtype", "bf16"}}, "adapters.wide"));
 }
 
 TEST(AdapterFlags, KeepTheModelInFourBits) {
