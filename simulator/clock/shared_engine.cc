@@ -50,12 +50,14 @@ constexpr std::uint32_t kWordBits = 64;
 
 class SharedRun {
  public:
-  explicit SharedRun(const Workload& work)
+  SharedRun(const Workload& work, InsideEnds* inside_ends)
       : work_(work),
         queue_(first_lanes(work)),
         rates_(work, queue_),
         ranks_(work.actors.size()),
-        inside_(work.actors.size()) {
+        inside_(work.actors.size()),
+        inside_ends_(inside_ends) {
+    if (inside_ends_ != nullptr) inside_ends_->assign(work.actors.size(), {});
     timeline_.start.assign(work.operations, kUnknownTime);
     timeline_.end.assign(work.operations, kUnknownTime);
     std::size_t words = 0;
@@ -275,6 +277,7 @@ class SharedRun {
     }
     Inside& inside = inside_[lane.actor];
     if (l == inside.lane) {
+      if (inside_ends_ != nullptr) (*inside_ends_)[lane.actor].push_back(now);
       inside.slowed |= rates_.slowed(l);
       rates_.end(l);
       ++inside.at;
@@ -326,13 +329,14 @@ class SharedRun {
   std::vector<SharedLane> lanes_;
   std::vector<RankView> ranks_;
   std::vector<Inside> inside_;  // by actor
+  InsideEnds* inside_ends_;     // may be null
   std::vector<std::uint64_t> ended_;
 };
 
 }  // namespace
 
-Timeline run_shared(const Workload& work, const std::stop_token& stop) {
-  return SharedRun(work).run(stop);
+Timeline run_shared(const Workload& work, const std::stop_token& stop, InsideEnds* inside) {
+  return SharedRun(work, inside).run(stop);
 }
 
 }  // namespace shardwise::sim

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <stop_token>
+#include <vector>
 
 #include "simulator/clock/engine.h"
 #include "simulator/workload/workload.h"
 
 namespace shardwise::sim {
+
+/// By actor: when the transfers inside its passes ended, in the order in which they run.
+using InsideEnds = std::vector<std::vector<double>>;
 
 /// As run_alone, but what runs at once on a rank shares it:
 /// - transfers share the links of each tier, each way, a rank's own and those it shares with other
@@ -20,6 +24,8 @@ namespace shardwise::sim {
 /// A collective is as slow as the slowest of its simulated ranks. Rates change only when something
 /// begins or ends, and where nothing is shared the times are run_alone's to the bit.
 /// docs/simulator.md, "Links" to "Memory bandwidth".
-Timeline run_shared(const Workload& work, const std::stop_token& stop = {});
+/// \param inside  filled; may be null
+Timeline run_shared(const Workload& work, const std::stop_token& stop = {},
+                    InsideEnds* inside = nullptr);
 
 }  // namespace shardwise::sim

@@ -5,13 +5,12 @@
 #include <cstdint>
 #include <utility>
 
-#include "planner/cost/software/time_rules.h"
-#include "planner/cost/step/host_issue.h"
 #include "planner/estimate/estimate.h"
-#include "planner/lowering/lower.h"
 #include "planner/spec/text/check.h"
+#include "simulator/clock/prepare.h"
 #include "simulator/clock/shared_engine.h"
 #include "simulator/clock/stage_summary.h"
+#include "simulator/clock/steady_step.h"
 #include "simulator/clock/step_report.h"
 
 namespace shardwise::sim {
@@ -32,39 +31,6 @@ const Actor& Simulation::actor_of(std::int64_t rank, std::size_t stage) const {
 }
 
 namespace {
-
-/// What of a simulation is wanted: all, or when operations run.
-enum class Wanted : std::uint8_t { all, times };
-
-/// Program, prices and workload.
-void prepare(const Plan& plan, const SimulationOptions& options, Wanted wanted, Simulation& made) {
-  made.program = wanted == Wanted::all ? lower(plan, options.granularity)
-                                       : lower_without_buffers(plan, options.granularity);
-  for (const PriceScale& scale : options.scales) split_costs(made.program, scale);
-  made.prices = prices_of(plan, made.program, options.transport);
-  for (const PriceScale& scale : options.scales) {
-    scale_prices(plan, made.program, scale, made.prices);
-  }
-  LaunchRules launch;
-  if (options.host) {
-    const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
-    launch.issue = rules.issue.value();
-    launch.waits_for_messages = waits_for_messages(rules, plan.layout);
-    launch.waits_for_norm = rules.waits_for_norm;
-  }
-  launch.in_issue_order = options.in_issue_order;
-  std::vector<LinkKind> links;
-  if (options.shared_links) {
-    links = shared_links(plan.cluster);
-  } else {
-    for (std::vector<CostPrice>& stage : made.prices) {
-      for (CostPrice& price : stage) price.link_share = {};
-    }
-  }
-  made.work = options.all_ranks
-                  ? all_ranks(made.program, made.prices, plan.layout, links, launch)
-                  : representatives(made.program, made.prices, plan.layout, links, launch);
-}
 
 MemoryCourse memory_of(const Simulation& made, std::size_t stage, AllocatorKind allocator) {
   const StageProgram& program = made.program.stages[stage];
@@ -134,6 +100,11 @@ Seconds simulated_length(const Plan& plan, const SimulationOptions& options) {
 
 std::optional<Seconds> simulated_length(const Plan& plan, const SimulationOptions& options,
                                         const std::stop_token& stop) {
+  if (!options.every_microbatch) {
+    if (const std::optional<SteadyStep> steady = steady_step(plan, options, stop)) {
+      return Seconds(steady->seconds);
+    }
+  }
   Simulation made;
   if (!run(plan, options, Wanted::times, stop, made)) return std::nullopt;
   return Seconds(made.timeline.length());

@@ -23,6 +23,8 @@ struct SimulationOptions {
   bool host = true;             // the host issues kernel by kernel
   bool in_issue_order = false;  // CUDA_DEVICE_MAX_CONNECTIONS=1
   bool all_ranks = false;
+  /// Of a length alone: no micro-batch is left out, whatever steady_step() says of few.
+  bool every_microbatch = false;
   /// Prices that are changed before the step is run. The step-time model's part of the report (the
   /// memory ledger, reading the batch) knows nothing of them.
   std::vector<PriceScale> scales;
@@ -67,7 +69,8 @@ std::optional<Simulation> simulate(const Plan& plan, const SimulationOptions& op
 /// 0". Empty where the step ends, as it does for every plan unless operations start in issue order.
 std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& options);
 
-/// Length of the same step and nothing else, faster: without memory and report.
+/// Length of the same step and nothing else, faster: without memory and report, and by few
+/// micro-batches where these prove it (steady_step()), which may differ in the last digits.
 Seconds simulated_length(const Plan& plan, const SimulationOptions& options = {});
 
 /// Length as above, or nothing soon after `stop` is requested.
