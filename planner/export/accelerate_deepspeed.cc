@@ -200,7 +200,16 @@ Diagnostics take_accelerate_for_launcher(Configuration& job) {
     return DeepspeedOfAccelerate(job).take();
   }
   const auto json = std::ranges::find_if(job.settings, is_of_deepspeed);
-  if (json == job.settings.end()) return {};
+  if (json == job.settings.end()) {
+    const auto named = std::ranges::find_if(job.settings, [](const GivenSetting& each) {
+      return each.name == "--deepspeed" && each.words.size() == 1 && !each.value;
+    });
+    if (named == job.settings.end()) return {};
+    return {{named->file, named->line, named->column, named->path,
+             fmt::format("{} is not given, by which transformers' Trainer shards",
+                         shown(named->words.front())),
+             "give DeepSpeed's JSON too"}};
+  }
   return {{type->file, type->line, type->column, type->path,
            fmt::format("{}, but {} has {}, a key of DeepSpeed", shown(type->words.front()),
                        json->file, json->name),

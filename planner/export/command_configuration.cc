@@ -42,6 +42,10 @@ class CommandReader {
       argument(command_.words[i]);
     }
     note_unknown(launch.arguments);
+    if (launch.arguments > 0 && launch.arguments <= command_.words.size()) {
+      const std::string& path = command_.words[launch.arguments - 1].text;
+      made_.program = path.substr(path.rfind('/') + 1);
+    }
     read_environment(launch.arguments);
     if (written_.empty()) return std::move(made_);  // its launcher's flags count before other files
     std::vector<Configuration> all = std::move(written_);

@@ -237,7 +237,7 @@ void assume_several_gpus(Configuration& job) {
   if (ranks < 2) return;
   if (stated(kNamesConfiguration) != job.launcher.end()) return;
   if (stated("distributed_type") != job.launcher.end() || file_not_given(job)) return;
-  constexpr std::array<std::string_view, 3> kSharding = {"--fsdp", "--fsdp_config", "--deepspeed"};
+  constexpr std::array<std::string_view, 2> kSharding = {"--fsdp_config", "--deepspeed"};
   for (const GivenSetting& each : job.settings) {
     if (each.value || std::ranges::find(kSharding, each.name) != kSharding.end()) return;
   }
@@ -253,7 +253,7 @@ void assume_several_gpus(Configuration& job) {
   const char* const says = by_accelerate
                                ? "several processes without a file are those of --multi_gpu, "
                                  "unless the machine has a default_config.yaml"
-                               : "transformers' Trainer without a file that says the sharding is "
+                               : "transformers' Trainer without a file and without --fsdp is "
                                  "DistributedDataParallel";
   job.notes.push_back({type.file, type.line, type.column, "", says,
                        "give accelerate's YAML or DeepSpeed's JSON if there is one"});
@@ -329,6 +329,7 @@ Result<Configuration> joined(std::vector<Configuration> all) {
     std::ranges::move(all[i].nulls, std::back_inserter(made.nulls));
     std::ranges::move(all[i].launcher, std::back_inserter(made.launcher));
     if (made.ranks == 0) made.ranks = all[i].ranks;
+    if (made.program.empty()) made.program = std::move(all[i].program);
   }
   if (!problems.empty()) return problems;
   state_launcher_flags(made);

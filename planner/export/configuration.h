@@ -31,7 +31,8 @@ struct GivenSetting {
 
 /// What one or several files say together, before it is known to which framework.
 struct Configuration {
-  std::string file;  // the first
+  std::string file;     // the first
+  std::string program;  // that a command starts: "pretrain_gpt.py"; empty: it does not say
   std::vector<GivenSetting> settings;
   std::vector<GivenSetting> environment;
   std::vector<GivenSetting> nulls;     // keys whose value is null, which no setting takes

@@ -301,7 +301,11 @@ std::vector<std::string> export_notes(const Export& made, const Framework& frame
                     "config.json, such as --rope-type yarn",
                     shown(made.plan.model.name, kLongestName)));
   }
-  if (asks && facts.contains("model.router_bias") && facts.at("model.router_bias") == "true") {
+  const auto& kept = made.plan.kept.settings;
+  const bool has_groups =
+      std::ranges::find(kept, "--moe-router-topk-scaling-factor", &KeptSetting::name) != kept.end();
+  const auto bias = facts.find("model.router_bias");
+  if (asks && !has_groups && bias != facts.end() && bias->second == "true") {
     notes.push_back(fmt::format(
         "groups and scaling of the router of {} are not in the plan: add "
         "--moe-router-num-groups, --moe-router-group-topk and --moe-router-topk-scaling-factor "

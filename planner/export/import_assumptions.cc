@@ -121,6 +121,19 @@ std::optional<Assumption> file_assumption(const Framework& framework, const Sett
       settings.of_file);
 }
 
+/// Flags that stand twice, of which programs read the last.
+std::optional<Assumption> repeated_assumption(const Settings& settings) {
+  std::vector<std::string> flags;
+  for (const GivenSetting* each : settings.again) {
+    flags.push_back(shown(fmt::format("{} {}", each->name, fmt::join(each->words, " "))));
+  }
+  if (flags.empty()) return std::nullopt;
+  return Assumption{
+      "import.twice",
+      fmt::format("of flags that stand twice the last counts: {}", fmt::join(flags, ", ")),
+      "docs/frameworks.md, Import"};
+}
+
 /// A recipe whose values are not in the table.
 std::optional<Assumption> recipe_assumption(const Framework& framework, const Settings& settings,
                                             const Plan& plan, ModelBy model_by) {
@@ -184,7 +197,7 @@ std::vector<Assumption> import_assumptions(const Framework& framework, const Set
   for (std::optional<Assumption> each :
        {open_assumption(framework, asked, subject, plan), auto_assumption(framework, settings),
         script_assumption(framework, settings), file_assumption(framework, settings),
-        recipe_assumption(framework, settings, plan, model_by),
+        repeated_assumption(settings), recipe_assumption(framework, settings, plan, model_by),
         absent_assumption(framework, settings, plan)}) {
     if (each) made.push_back(*std::move(each));
   }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -173,6 +174,24 @@ Result<std::string> model_of(const Framework& framework, const Settings& setting
                                   : "--model says which"};
 }
 
+/// A program of Megatron-LM that trains another architecture than equal blocks of a decoder.
+std::optional<Diagnostic> other_program(const Framework& framework,
+                                        const Configuration& configuration) {
+  constexpr std::array<std::string_view, 7> kOthers = {
+      "pretrain_hybrid.py", "pretrain_mamba.py", "pretrain_vlm.py", "pretrain_t5.py",
+      "pretrain_bert.py",   "pretrain_retro.py", "pretrain_ict.py"};
+  if (framework.name != "megatron-lm" ||
+      std::ranges::find(kOthers, configuration.program) == kOthers.end()) {
+    return std::nullopt;
+  }
+  return Diagnostic{configuration.file,
+                    0,
+                    0,
+                    "",
+                    fmt::format("{} trains another architecture", configuration.program),
+                    "a plan follows from the arguments of pretrain_gpt.py"};
+}
+
 /// Where a setting stands that says the field of a flag.
 const GivenSetting* place_of_flag(const std::string& flag, const Framework& framework,
                                   const Settings& settings) {
@@ -291,6 +310,9 @@ Diagnostic flag_contradiction(const std::string& field, const std::string& text,
 
 Result<Import> import_plan(const Framework& framework, const Configuration& configuration,
                            AskedImport asked) {
+  if (std::optional<Diagnostic> other = other_program(framework, configuration)) {
+    return *std::move(other);
+  }
   Result<Settings> settings = settings_of(framework, configuration);
   if (!settings) return settings.problems();
   const ModelBy model_by = asked.job.model.empty() ? ModelBy::configuration : ModelBy::flag;

@@ -13,6 +13,7 @@
 #include "planner/export/setting_values.h"
 #include "planner/spec/json/json_line.h"
 #include "planner/spec/json/reader.h"
+#include "planner/spec/text/split.h"
 #include "planner/spec/text/utf8.h"
 
 namespace shardwise {
@@ -49,6 +50,7 @@ class ScriptArguments {
     if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '-', '_');
     const SettingSpec* spec = framework_.find(name);
     const bool known = spec != nullptr && spec->place == SettingPlace::script;
+    if (!known && take_words(name, each)) return;
     if (!known && take_object(name, each)) return;
     Diagnostics ignored;
     const auto value = known ? value_of(framework_, *spec, each, false, ignored) : std::nullopt;
@@ -106,6 +108,31 @@ class ScriptArguments {
   }
 
  private:
+  /// Takes words that are settings each: --fsdp "full_shard auto_wrap". Others are problems.
+  bool take_words(const std::string& name, const GivenSetting& each) {
+    const bool has_words = std::ranges::any_of(framework_.settings, [&](const SettingSpec& spec) {
+      return spec.place == SettingPlace::script && !spec.states.empty() &&
+             spec.name.starts_with(name + ".");
+    });
+    if (!has_words) return false;
+    std::string text = fmt::format("{}", fmt::join(each.words, " "));
+    std::ranges::replace(text, ',', ' ');
+    for (std::string& word : split_at(text, ' ')) {
+      if (word.empty()) continue;
+      if (word == "True") word = "true";
+      if (word == "False" || word == "false") continue;
+      const SettingSpec* spec = framework_.find(name + "." + word);
+      if (spec == nullptr) {
+        problems_.push_back({each.file, each.line, each.column, each.path,
+                             fmt::format("no plan has {}", shown(word)),
+                             "full_shard or shard_grad_op, with auto_wrap"});
+      } else {
+        stating_.push_back({spec, &each, "true"});
+      }
+    }
+    return true;
+  }
+
   /// Takes what is known of a JSON object that an argument has for its word:
   /// --accelerator_config '{"gradient_accumulation_kwargs": {"sync_each_batch": true}}'.
   bool take_object(const std::string& name, const GivenSetting& each) {
@@ -273,6 +300,11 @@ Result<Settings> settings_of(const Framework& framework, const Configuration& co
       return;
     }
     if (environment) std::erase(made.open, spec->name);  // what stands later counts
+    const auto before = made.given.find(spec->name);
+    const bool is_flag = !environment && !each.value;
+    if (is_flag && before != made.given.end() && made.values.at(spec->name) != *value) {
+      made.again.push_back(&each);
+    }
     made.values[spec->name] = *value;
     made.given[spec->name] = &each;
   };

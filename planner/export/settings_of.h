@@ -18,6 +18,7 @@ struct Settings {
   std::vector<const GivenSetting*> of_script;  // arguments of a command beside a file that counts
   std::vector<const GivenSetting*> of_file;    // keys of a file that no flag says
   std::vector<std::string> open;               // by name: "auto", or of a variable
+  std::vector<const GivenSetting*> again;      // flags that stand there before with another value
 };
 
 /// A setting's name as the framework's file has it, and whether it is negated ("--a.no_b"). Keys of

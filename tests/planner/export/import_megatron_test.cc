@@ -297,7 +297,16 @@ TEST(MegatronExports, TellHowAModelOfDeepseekNormsAndRoutes) {
   const std::string third = told("deepseek-v3");
   EXPECT_THAT(third, HasSubstr("\n--moe-router-score-function sigmoid\n"));
   EXPECT_THAT(third, HasSubstr("\n--moe-router-enable-expert-bias\n"));
-  EXPECT_THAT(told("mixtral-8x7b"), Not(HasSubstr("--moe-router")));
+  EXPECT_THAT(told("mixtral-8x7b"), Not(HasSubstr("--moe-router-pre")));
+}
+
+TEST(MegatronImports, SayThatOfAFlagThatStandsTwiceTheLastCounts) {
+  const Result<Import> made =
+      imported_flags("--bf16 --tensor-model-parallel-size 2 --tensor-model-parallel-size 4");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.layout.tp, 4);
+  EXPECT_THAT(test::assumptions_of(*made),
+              HasSubstr("stand twice the last counts: --tensor-model-parallel-size 4"));
 }
 
 TEST(MegatronImports, RefuseAnotherArchitecture) {
@@ -307,6 +316,17 @@ TEST(MegatronImports, RefuseAnotherArchitecture) {
     ASSERT_FALSE(made.ok()) << flags;
     EXPECT_THAT(to_string(made.problems()), HasSubstr("plans have equal decoder blocks here"));
   }
+  const Result<Configuration> mamba = read_configuration(
+      "torchrun --nproc-per-node 8 m/pretrain_mamba.py --num-layers 32 --hidden-size 4096 "
+      "--num-attention-heads 32 --seq-length 2048 --micro-batch-size 1\n",
+      "run.sh");
+  ASSERT_TRUE(mamba.ok()) << to_string(mamba.problems());
+  AskedImport asked;
+  asked.job.model = "llama-2-7b";
+  asked.job.cluster = "dgx-h100";
+  const Result<Import> other = import_plan(*load_framework(kMegatron, "--from"), *mamba, asked);
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(to_string(other.problems()), HasSubstr("pretrain_mamba.py trains another"));
   const Result<Import> window = imported_flags("--bf16 --window-size 1024,0");
   ASSERT_TRUE(window.ok()) << to_string(window.problems());
   EXPECT_THAT(test::assumptions_of(*window), HasSubstr("--window-size 1024,0 is kept, and not"));

@@ -39,6 +39,7 @@ std::string imported_job(const std::vector<JobFile>& files) {
   if (!made) return to_string(made.problems());
   std::string text = framework->name + ": " + std::to_string(made->plan.layout.world()) +
                      " ranks, batch " + std::to_string(made->plan.job.global_batch_size) + "\n";
+  text += "engine " + made->plan.engine.name + "\n";
   for (const Diagnostic& each : configuration->notes) text += to_string(each) + "\n";
   for (const Assumption& each : made->assumptions) text += each.text + "\n";
   for (const KeptSetting& each : made->plan.kept.settings) text += "kept " + each.name + "\n";
@@ -149,10 +150,15 @@ TEST(JobFiles, TakeSeveralProcessesForDistributedDataParallel) {
       {{"run.sh",
         "torchrun --nproc_per_node 8 train.py --bf16 True --per_device_train_batch_size 8\n"}});
   EXPECT_THAT(trainer, HasSubstr("accelerate: 8 ranks, batch 64"));
-  EXPECT_THAT(trainer, HasSubstr("the sharding is DistributedDataParallel"));
+  EXPECT_THAT(trainer, HasSubstr("without --fsdp is DistributedDataParallel"));
   EXPECT_THAT(made("--num_processes 1"), HasSubstr("no setting by which a framework is known"));
   EXPECT_THAT(made("--num_processes 8", "--deepspeed ds.json"), HasSubstr("ds.json is not given"));
-  EXPECT_THAT(made("--num_processes 8", "--fsdp full_shard"), HasSubstr("give accelerate's YAML"));
+  // transformers/training_args.py, 2826 and 2917: the Trainer's --fsdp is version 2, whoever starts
+  // it.
+  EXPECT_THAT(made("--num_processes 8", "--fsdp 'shard_grad_op auto_wrap'"),
+              HasSubstr("engine fsdp2"));
+  EXPECT_THAT(made("--num_processes 8", "--fsdp 'hybrid_shard auto_wrap'"),
+              HasSubstr("no plan has hybrid_shard"));
   EXPECT_THAT(made("--num_processes 8 --config_file a.yaml"),
               HasSubstr("no setting by which a framework is known"));
   const std::string script =
