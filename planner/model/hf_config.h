@@ -37,8 +37,8 @@ Result<ModelSpec> read_model(const JsonValue& config, const std::string& file,
 Result<ModelSpec> read_model_file(const std::filesystem::path& path);
 
 /// The model that `--model` names: a path or a catalogue entry (planner/spec/json/catalogue.h), or
-/// the repository on Hugging Face that an entry was published in ("meta-llama/Llama-3.1-8B"), or the
-/// text of a configuration, which begins with "{". The source of a catalogue entry is known:
+/// the repository on Hugging Face that an entry was published in ("meta-llama/Llama-3.1-8B"), or
+/// the text of a configuration, which begins with "{". The source of a catalogue entry is known:
 /// ModelSpec::source.
 Result<ReadModel> load_model_and_keys(const std::string& name_or_path);
 
