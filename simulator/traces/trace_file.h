@@ -21,8 +21,9 @@ struct TraceListener {
 };
 
 /// Reads a trace file, also one that gzip packed, in pieces. A missing file, a damaged archive, one
-/// that unpacks to more than 100 times its size and 64 MiB (found before an event is read), what read_trace refuses and a stopped
-/// reading are diagnostics. \throws IoError when the file exists but cannot be read
+/// that unpacks to more than 100 times its size and 64 MiB (found before an event is read), what
+/// read_trace refuses and a stopped reading are diagnostics. \throws IoError when the file exists
+/// but cannot be read
 Result<TracedRun> read_trace_file(const std::string& path, const TraceListener& listener = {});
 
 /// Reads events as they come: the part of a trace before `each` returns false.
