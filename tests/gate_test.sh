@@ -38,13 +38,13 @@ watched() {
 
 plant_format() { plant "$words" 'int   planted ;'; }
 step_format() { check_format; }
-said_format="Wformat-violations"
+said_format="clang-format-violations"
 
-plant_test() { plant "$words" 'TEST(CommandWords, Planted) { EXPECT_EQ(1, 2); }'; }
-step_test() { watched dev "" planner_command_test CommandWords; }
-said_test="CommandWords.Planted"
+plant_test() { plant "$words" 'TEST(HelpRow, Planted) { EXPECT_EQ(1, 2); }'; }
+step_test() { watched dev "" planner_command_test HelpRow; }
+said_test="HelpRow.Planted"
 
-plant_leak() { plant "$words" 'TEST(CommandWords, Planted) { EXPECT_NE(new int(1), nullptr); }'; }
+plant_leak() { plant "$words" 'TEST(HelpRow, Planted) { EXPECT_NE(new int(1), nullptr); }'; }
 step_leak() { watched asan bytes planner_command_test planner_command_test -D SHARDWISE_FUZZ=ON; }
 said_leak="LeakSanitizer: detected memory leaks"
 

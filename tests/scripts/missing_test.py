@@ -11,8 +11,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = "bash sed tail head df grep id dirname basename nproc mkdir cat awk rm env sort find mktemp uniq readlink".split()
-SCRIPTS = ["quickstart.sh", "test.sh", "tidy.sh", "cluster.sh"]
-FOLDERS = {"quickstart.sh": "build/release", "test.sh": "build/dev", "tidy.sh": "build/tidy", "cluster.sh": "build/cluster"}
+GATE = "../.ci/run"
+SCRIPTS = ["quickstart.sh", "test.sh", "tidy.sh", "cluster.sh", GATE]
+FOLDERS = {GATE: "build/dev", "quickstart.sh": "build/release", "test.sh": "build/dev", "tidy.sh": "build/tidy", "cluster.sh": "build/cluster"}
 
 
 class Missing(unittest.TestCase):
@@ -23,7 +24,8 @@ class Missing(unittest.TestCase):
         self.bin = pathlib.Path(scratch.name, "bin")
         self.bin.mkdir()
         self.tree.mkdir()
-        shutil.copytree(ROOT / "scripts", self.tree / "scripts")
+        for folder in ("scripts", ".ci"):
+            shutil.copytree(ROOT / folder, self.tree / folder)
         for tool in TOOLS:
             os.symlink(shutil.which(tool), self.bin / tool)
         # All packages are there, nothing is fetched, and what configures and builds is content.
@@ -48,7 +50,7 @@ class Missing(unittest.TestCase):
         done = self.run_script(name, **environment)
         said = done.stderr.strip().splitlines()
         self.assertEqual((done.returncode, len(said)), (3, 1), (name, done.stdout, done.stderr))
-        self.assertTrue(said[0].startswith(name + ": "), said)
+        self.assertTrue(said[0].startswith(pathlib.Path(name).name + ": "), said)
         for word in words:
             self.assertIn(word, said[0])
 
@@ -99,6 +101,20 @@ class Missing(unittest.TestCase):
 printf '#!/bin/bash\\necho Avail; echo 0\\n' > {self.bin}/df
 exit 1""")
             self.refuses(name, "is full", "make room")
+
+    def test_a_disk_that_fills_under_the_gate(self):
+        for tool in ("tee", "date"):
+            os.symlink(shutil.which(tool), self.bin / tool)
+        for tool in ("clang-format-14", "xargs"):
+            self.stand_in(tool, "exit 0")
+        self.stand_in("df", "echo Avail; echo 99999999")
+        self.stand_in("cmake", f"""[ "$1" = --build ] || exit 0
+printf '#!/bin/bash\\necho Avail; echo 0\\n' > {self.bin}/df
+exit 1""")
+        done = self.run_script(GATE)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("is full: make room", done.stdout)
+        self.assertIn("1 passed, 4 failed", done.stdout)
 
     def test_the_folder_of_another_checkout(self):
         for name in SCRIPTS:
