@@ -16,6 +16,7 @@
 #include "planner/question/field_values.h"
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
+#include "planner/question/power_flag.h"
 #include "planner/question/stack_flag.h"
 
 namespace shardwise::cli {
@@ -31,6 +32,11 @@ void add_fields(CLI::App& verb, const std::array<FieldText, kCount>& fields,
                       "The same by Megatron-Core's modules")
           ->group(d.group)
           ->type_name("MODULE,…");
+    }
+    if (d.field == std::string_view("bytes_per_token_input")) {
+      verb.add_option(flag_of(kPowerField), texts[kPowerField], kPowerText)
+          ->group(d.group)
+          ->type_name("WATTS");
     }
     if (d.field == std::string_view("kernels")) {
       verb.add_option(flag_of(kStackField), texts[kStackField], kStackText)

@@ -10,6 +10,7 @@
 #include "planner/question/adapter_flags.h"
 #include "planner/question/flags.h"
 #include "planner/question/plan_texts.h"
+#include "planner/question/power_flag.h"
 #include "planner/question/subject.h"
 #include "planner/spec/plan/plan_fields.h"
 
@@ -82,6 +83,11 @@ Result<AskedEstimate> asked_of(const Plan& plan) {
     if (!subject) return subject.problems();
     if (subject->model != plan.model) {
       return cannot(fmt::format("{} of the catalogue is another model", plan.model.name));
+    }
+    const double watts = plan.cluster.gpu.tdp_watts;
+    if (watts > 0 && watts < subject->cluster.gpu.tdp_watts) {
+      asked.job.texts[kPowerField] = fmt::format("{:g}", watts);
+      continue;
     }
     if (subject->cluster != plan.cluster) {
       return cannot(fmt::format("{} of the catalogue is another cluster, or has another price",

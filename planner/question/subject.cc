@@ -20,6 +20,7 @@
 #include "planner/question/module_names.h"
 #include "planner/question/named_gpu.h"
 #include "planner/question/plan_texts.h"
+#include "planner/question/power_flag.h"
 #include "planner/question/stack_flag.h"
 #include "planner/spec/json/reader.h"
 #include "planner/spec/machine/cluster_reader.h"
@@ -108,6 +109,7 @@ Result<Subject> read_subject(const AskedJob& asked) {
       read_engine(asked.engine.empty() ? kUsualEngine : asked.engine, problems);
   if (engine != nullptr) subject.engine = *engine;
   take_stack(texts, subject, problems);
+  const double watts = take_power_limit(texts, problems);
   const AdapterTexts adapters = take_adapter_texts(texts);
   subject.job = job_of(texts, problems);
 
@@ -132,6 +134,7 @@ Result<Subject> read_subject(const AskedJob& asked) {
   Result<ClusterSpec> cluster = find_cluster(asked.cluster);
   if (cluster) {
     subject.cluster = *std::move(cluster);
+    limit_power(watts, subject, problems);
     subject.gpus_given = !asked.gpus.empty();
     std::int64_t gpus = subject.cluster.gpus_per_node;
     if (subject.gpus_given) gpus = read_gpus(asked.gpus, problems).value_or(gpus);

@@ -6,10 +6,12 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "planner/score/link_wording.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/machine/cluster_reader.h"
+#include "planner/spec/machine/power_limit.h"
 
 namespace shardwise {
 namespace {
@@ -151,15 +153,31 @@ int likeness(const ClusterSpec& cluster, const Row& row) {
   return score;
 }
 
-/// The H100s that torchao's authors measure on are Meta's, of 2.4 TB/s, whatever a table calls
-/// them. Source: pytorch/ao@05980129:torchao/testing/training/roofline_utils.py, gpu_name_to_specs.
+/// Rows of pytorch/ao, whose authors work at Meta.
+bool by_torchaos_authors(const Row& row) {
+  return says(row.framework, "torchao") || row.repository == "pytorch/ao";
+}
+
+/// Their H100s are Meta's, of 2.4 TB/s, whatever a table calls them.
+/// Source: pytorch/ao@05980129:torchao/testing/training/roofline_utils.py, gpu_name_to_specs.
 bool on_metas_h100(const Row& row) {
-  return says(row.framework, "torchao") && says(row.hardware.gpu, "h100");
+  return by_torchaos_authors(row) && says(row.hardware.gpu, "h100");
+}
+
+/// Their table says "power limited" of its B200s. Meta's are rated for 750 W.
+/// Source: facebookexperimental/triton@0a0fd295:third_party/tlx/denoise.sh, and pull request 2023:
+/// it takes what each card is rated for, 750 of B200.
+constexpr double kMetasB200Watts = 750;
+
+void limit_metas_b200(const Row& row, ClusterSpec& cluster, Notes& notes) {
+  if (!by_torchaos_authors(row) || cluster.gpu.name != "b200") return;
+  cluster.gpu = under_power_limit(std::move(cluster.gpu), kMetasB200Watts);
+  notes.assume("Meta's B200 of 750 W, as torchao's authors have");
 }
 
 std::string key_of(const Row& row, std::int64_t gpus) {
   const RowHardware& h = row.hardware;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", on_metas_h100(row),
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", by_torchaos_authors(row),
                      row.flag_on("deterministic_mode"), h.gpu, h.gpu_mem_gb.value_or(0), gpus,
                      h.gpus_per_node.value_or(0), h.intra_link, h.inter_link);
 }
@@ -224,6 +242,7 @@ Machines::Fitted Machines::fit(const Row& row, std::int64_t gpus) const {
   fit_node(row, cluster, result.notes);
   slower_nvlink(row, cluster, result.notes);
   rings_only(row, cluster, result.notes);
+  limit_metas_b200(row, cluster, result.notes);
   if (!meta) fit_memory(row, cluster, result.notes);
   Result<ClusterSpec> sized = with_gpus(std::move(cluster), gpus);
   if (!sized) {

@@ -99,5 +99,17 @@ TEST(Machines, SlowsTheNvlinkOfExportVariants) {
   EXPECT_EQ(machines.machine_of(row, 8, notes)->tiers.front().bandwidth, 200_GBps);
 }
 
+TEST(Machines, TakesTorchaosOwnGpus) {
+  Row row = test::llama_row();
+  row.repository = "pytorch/ao";
+  Machines machines;
+  Notes notes;
+  EXPECT_EQ(machines.machine_of(row, 8, notes)->gpu.name, "h100-sxm-96");
+  row.hardware.gpu = "B200";
+  EXPECT_EQ(machines.machine_of(row, 8, notes)->gpu.tdp_watts, 750);
+  row.repository = "pytorch/torchtitan";
+  EXPECT_EQ(machines.machine_of(row, 8, notes)->gpu.tdp_watts, 1000);
+}
+
 }  // namespace
 }  // namespace shardwise
