@@ -10,6 +10,7 @@
 
 #include "planner/cost/layer/adapters.h"
 #include "planner/cost/layer/operation_sizes.h"
+#include "planner/cost/software/timing.h"
 #include "planner/cost/software/usual_kernels.h"
 #include "planner/question/flags.h"
 #include "planner/spec/text/number.h"
@@ -34,6 +35,22 @@ bool takes_packed(const EngineProfile& engine, const JobSpec& job) {
          kernels_of(job, engine) != Kernels::planned;
 }
 
+/// PEFT's default for models that have both (Llama, Mistral, Mixtral, Qwen2, Gemma and more), and
+/// that of its rank.
+/// Source: huggingface/peft@00073fe8:src/peft/utils/constants.py,
+/// TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING; src/peft/tuners/lora/config.py, r.
+constexpr const char* kPeftsTargets = "q_proj,v_proj";
+
+/// Adapters nobody names of a model that is frozen: PEFT's own under PyTorch's engines, where the
+/// model has those matrices.
+std::string usual_targets(const Subject& subject) {
+  if (!subject.job.frozen_base || !takes_packed(subject.engine, subject.job)) return "";
+  if (has_megatron_modules(subject.engine)) return "";
+  const std::vector<std::string> has = adapter_targets(subject.model);
+  const bool both = std::ranges::count(has, "q_proj") > 0 && std::ranges::count(has, "v_proj") > 0;
+  return both ? kPeftsTargets : "";
+}
+
 }  // namespace
 
 AdapterTexts take_adapter_texts(std::map<std::string, std::string>& texts) {
@@ -50,7 +67,10 @@ AdapterTexts take_adapter_texts(std::map<std::string, std::string>& texts) {
 }
 
 void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics& problems) {
-  if (asked.targets.empty()) {
+  const bool none = asked.targets == kNoAdapters;
+  const bool nothing = asked.targets.empty() && asked.rank.empty() && asked.base.empty();
+  const std::string usual = nothing ? usual_targets(subject) : "";
+  if (none || (asked.targets.empty() && usual.empty())) {
     const char* alone = !asked.rank.empty() ? "--lora-rank" : "--base-format";
     if (asked.rank.empty() && asked.base.empty()) {
       if (subject.job.frozen_base) {
@@ -66,7 +86,7 @@ void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics
   }
   const std::size_t before = problems.size();
   AdapterChoice choice;
-  choice.targets = split_at(asked.targets, ',');
+  choice.targets = split_at(nothing ? usual : asked.targets, ',');
   if (!subject.job.frozen_base) {
     problems.push_back(wrong_flag("--lora-targets", "adapters are trained on a frozen model",
                                   "leave out --frozen-base=false"));
@@ -103,10 +123,13 @@ void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics
   }
   constexpr const char* kSource = "docs/memory.md, Adapters";
   const bool packed = choice.base != BaseFormat::as_computed;
+  const std::string which =
+      nothing ? fmt::format(" on {} (--lora-targets), PEFT's default,", usual) : "";
   subject.assumptions.push_back(
       {"adapters",
-       fmt::format("adapters of rank {} (--lora-rank) with dropout before them, as PEFT adds them",
-                   choice.rank) +
+       fmt::format(
+           "adapters of rank {} (--lora-rank){} with dropout before them, as PEFT adds them",
+           choice.rank, which) +
            (packed ? ", beside matrices of bitsandbytes" : ""),
        kSource});
   if (multiplies_adapters_wide(subject.job, subject.engine)) {

@@ -16,9 +16,11 @@ struct AdapterFlag {
   const char* value;
   const char* text;
 };
+inline constexpr const char* kNoAdapters = "none";  // of lora_targets
 inline constexpr std::array<AdapterFlag, 3> kAdapterFlags = {{
     {"lora_targets", "NAME,…",
-     "Train LoRA adapters on these: PEFT's target_modules, or all-linear; the model is frozen"},
+     "Train LoRA adapters on these: PEFT's target_modules, all-linear or none; the model is frozen "
+     "[q_proj,v_proj of a frozen model under PyTorch's engines, as PEFT]"},
     {"lora_rank", "N", "Rank of the adapters [8]"},
     {"base_format", "KIND",
      "The frozen matrices as bitsandbytes keeps them: nf4, or nf4_double, whose scales are 8 bits "
@@ -35,7 +37,8 @@ struct AdapterTexts {
 /// Takes them out of `texts` and, where there are any, freezes the rest of the model.
 AdapterTexts take_adapter_texts(std::map<std::string, std::string>& texts);
 
-/// Adds the adapters that are asked for to the model, and says what was taken for want of a flag.
+/// Adds the adapters that are asked for to the model, or of a frozen model those that PEFT takes by
+/// itself, and says what was taken for want of a flag.
 /// \pre subject.engine and subject.job are read
 void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics& problems);
 

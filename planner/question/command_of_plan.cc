@@ -73,6 +73,9 @@ Result<AskedEstimate> asked_of(const Plan& plan) {
   }
   asked.job.texts["global_batch_size"] = std::to_string(plan.job.global_batch_size);
   asked.job.texts.merge(adapter_texts(plan.model));
+  if (plan.job.frozen_base && asked.job.texts.count("lora_targets") == 0) {
+    asked.job.texts["lora_targets"] = kNoAdapters;
+  }
   asked.job.texts["sequence_length"] = std::to_string(plan.job.sequence_length);
   // What a field is when nobody gives it follows from others: a field that is given may settle or
   // unsettle the next.

@@ -160,7 +160,7 @@ TEST(MemoryFlags, ChangeTheLedgerAsTheyShould) {
        gathered_weights,
        steady_forward_backward,
        5},
-      {"fsdp1", {}, {"--frozen-base"}, optimizer_moments, steady_optimizer_step, 0},
+      {"fsdp1", {}, {"--lora-targets", "none"}, optimizer_moments, steady_optimizer_step, 0},
       {"fsdp2",
        {"--pp", "4", "--dp-shard", "2", "--global-batch-size", "64"},
        {"--schedule", "gpipe"},

@@ -46,13 +46,17 @@ TEST(AdapterFlags, TrainTheMatricesThatTheyName) {
   EXPECT_TRUE(answer->subject.job.frozen_base);
 }
 
-TEST(AdapterFlags, AreMissedWhereTheModelIsFrozenWithoutThem) {
-  const auto said = [](std::map<std::string, std::string> texts, const char* id) {
-    const Result<EstimateAnswer> answer = answer_estimate(adapted(std::move(texts)));
+// huggingface/peft: LoraConfig() of a Llama has rank 8 on q_proj and v_proj.
+TEST(AdapterFlags, ArePeftsOwnWhereNobodyNamesAny) {
+  const auto said = [](std::map<std::string, std::string> texts, const char* id,
+                       const char* engine = "fsdp1") {
+    const Result<EstimateAnswer> answer = answer_estimate(adapted(std::move(texts), engine));
     EXPECT_TRUE(answer.ok()) << to_string(answer.problems());
     return std::ranges::any_of(answer->said, [&](const Assumption& each) { return each.id == id; });
   };
-  EXPECT_TRUE(said({{"frozen_base", "true"}}, "adapters.unnamed"));
+  EXPECT_TRUE(said({{"frozen_base", "true"}}, "adapters.wide"));
+  EXPECT_TRUE(said({{"lora_targets", "none"}}, "adapters.unnamed"));
+  EXPECT_TRUE(said({{"frozen_base", "true"}}, "adapters.unnamed", "megatron_ddp"));
   EXPECT_FALSE(said({{"lora_targets", "q_proj"}}, "adapters.unnamed"));
   EXPECT_TRUE(said({{"lora_targets", "q_proj"}}, "adapters.wide"));
   EXPECT_FALSE(said({{"lora_targets", "q_proj"}, {"main_dtype", "bf16"}}, "adapters.wide"));
@@ -82,10 +86,11 @@ TEST(AdapterFlags, MakeTheProductsTakeLonger) {
     EXPECT_TRUE(answer.ok());
     return answer->report.step_time.value();
   };
-  const double bare = seconds({{"frozen_base", "true"}});
+  const double bare = seconds({{"lora_targets", "none"}});
   const double two = seconds({{"lora_targets", "q_proj,v_proj"}});
   const double all = seconds({{"lora_targets", "all-linear"}});
   const double packed = seconds({{"lora_targets", "all-linear"}, {"base_format", "nf4"}});
+  EXPECT_EQ(two, seconds({{"frozen_base", "true"}}));
   EXPECT_LT(bare, two);
   EXPECT_LT(two, all);
   EXPECT_LT(all, packed);
