@@ -11,6 +11,7 @@
 #include "planner/legality/legality.h"
 #include "planner/model/build.h"
 #include "planner/score/row_engine.h"
+#include "planner/score/row_job.h"
 #include "planner/score/row_layout.h"
 #include "planner/score/row_model.h"
 #include "planner/score/row_pytorch.h"
@@ -49,18 +50,14 @@ void choose_recompute(RowPrediction& p) {
 
 /// Adapters that a row names matrix by matrix, beside the model's.
 void add_named_adapters(const Row& row, const JobSpec& job, RowPrediction& p) {
-  const JsonValue* targets = row.flag("lora_targets");
+  AdapterChoice choice;
+  choice.targets = named_adapters(row);
   const JsonValue* rank = row.flag("lora_rank");
   constexpr std::int64_t kMostRank = 65'536;
-  const bool named = targets != nullptr && targets->kind == JsonValue::Kind::array &&
-                     rank != nullptr && rank->kind == JsonValue::Kind::integer &&
-                     rank->integer > 0 && rank->integer <= kMostRank;
+  const bool named = !choice.targets.empty() && rank != nullptr &&
+                     rank->kind == JsonValue::Kind::integer && rank->integer > 0 &&
+                     rank->integer <= kMostRank;
   if (!job.frozen_base || !named) return;
-  AdapterChoice choice;
-  for (const JsonValue& each : targets->elements) {
-    // "q" is short for "q_proj".
-    choice.targets.push_back(each.string.size() == 1 ? each.string + "_proj" : each.string);
-  }
   choice.rank = rank->integer;
   ModelSpec adapted = p.model;
   if (add_adapters(adapted, choice).empty()) {

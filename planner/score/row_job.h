@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "planner/score/notes.h"
@@ -24,6 +25,9 @@ struct RowJob {
   std::vector<RowVariant> variants;  // shares sum to 1
   bool recompute_stated = true;      // false: the first of none, selective and full that fits
 };
+
+/// Matrices that a row says have adapters, as PEFT names them; empty where it does not.
+std::vector<std::string> named_adapters(const Row& row);
 
 /// Job of a row, and the choices of `layout` that depend on it: recompute, offload, overlap,
 /// gradient precision. Refuses what the planner has no words for.

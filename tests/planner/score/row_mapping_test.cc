@@ -19,6 +19,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(Says, FindsWordsWhateverTheirCase) {
   EXPECT_TRUE(says("Megatron-LM (DDP)", "megatron"));
@@ -356,6 +357,19 @@ TEST(JobOf, FreezesTheWeightsUnderAdapters) {
   Notes notes;
   EXPECT_FALSE(job_with(row, notes));
   EXPECT_THAT(notes.refused, HasSubstr("4 bits"));
+}
+
+// mlcommons/training: llama2_70b_lora/README.md, "qkv_proj,o_proj" of rank 16.
+TEST(JobOf, GivesMlperfsLoraItsAdapters) {
+  Row row = llama_row();
+  row.task = "lora";
+  EXPECT_THAT(named_adapters(row), IsEmpty());
+  set_flag(row, "lora_targets", "attention");
+  EXPECT_THAT(named_adapters(row), ElementsAre("q_proj", "o_proj"));
+  set_flag(row, "lora_rank", std::int64_t{16});
+  Notes notes;
+  ASSERT_TRUE(job_with(row, notes));
+  EXPECT_THAT(notes.assumed, Not(Contains(HasSubstr("adapters"))));
 }
 
 TEST(JobOf, KeepsOneCopyOfPureLowPrecisionWeights) {
