@@ -54,10 +54,12 @@ struct PlanFlags {
 
 /// \param estimated   of the best layout, with what explains it
 /// \param parts       where its step goes: simulated where the row is
+/// \param proved      about all layouts
 /// \param first_rows  layouts of the table, where neither --top nor --long says how many
 std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
                              const sim::PlanAnswer& answer, const StepReport& estimated,
-                             const StepReport& parts, std::size_t first_rows, bool colour) {
+                             const StepReport& parts, const std::optional<sim::Certificate>& proved,
+                             std::size_t first_rows, bool colour) {
   // One step for the screen: that of the table's first row.
   const StepReport report = with_step(estimated, answer.best.front().step());
   const std::string_view origin = answer.best.front().simulated ? "simulated" : "estimated";
@@ -94,6 +96,8 @@ std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
                         more_text(report, "memory by phase, every part of the time", colour));
   }
   if (flags.explain) text += fmt::format("{}", explanation_text(report, colour));
+  if (proved)
+    text += (whole ? "\n" : "") + wrap(sim::certificate_words(*proved), kTextWidth, 2) + "\n";
   if (!flags.output.empty())
     text += fmt::format("{}wrote {}\n", whole ? "\n" : "", shown(flags.output, 500));
   return text;
@@ -101,12 +105,19 @@ std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
 
 /// Fewer layouts where the rest of the first screen is long.
 void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim::PlanAnswer& answer,
-                  const StepReport& estimated, const StepReport& parts, bool colour) {
+                  const StepReport& estimated, const StepReport& parts,
+                  const std::optional<sim::Certificate>& proved, bool colour) {
   std::string text;
+  const bool any_length = flags.screen.whole || flags.explain || flags.asked.top > 0;
+  const auto is_long = [&text] { return std::ranges::count(text, '\n') > kScreenLines; };
   for (std::size_t rows = kFirstRows; rows >= kFewestRows; --rows) {
-    text = plan_answer_text(q, flags, answer, estimated, parts, rows, colour);
-    const bool fits = std::ranges::count(text, '\n') <= kScreenLines;
-    if (fits || flags.screen.whole || flags.explain || flags.asked.top > 0) break;
+    text = plan_answer_text(q, flags, answer, estimated, parts, proved, rows, colour);
+    if (any_length || !is_long()) break;
+  }
+  // Empty lines go last.
+  for (std::size_t at = 0; !any_length && is_long() && at != std::string::npos;) {
+    at = text.find("\n\n", at);
+    if (at != std::string::npos) text.erase(at, 1);
   }
   fmt::print("{}", text);
 }
@@ -156,11 +167,15 @@ ExitCode run_plan(const PlanFlags& flags) {
                                flags.explain ? Detail::explained : Detail::numbers);
   report.verdict.usable = answer.usable;
   report.verdict.fit = fit_of(report.verdict, answer.usable);
+  const std::optional<sim::Certificate> proved =
+      sim::certify(q, answer, [&](const std::string& what) { progress.say(what); });
+  progress.clear();
   if (flags.screen.json) {
-    fmt::print("{}", plan_json(q, answer, &report));
+    fmt::print("{}", plan_json(q, answer, &report, proved ? &*proved : nullptr));
   } else {
     const bool simulated = answer.best.front().simulated.has_value();
-    print_answer(q, flags, answer, report, simulated ? sim::simulate(plan).report : report, colour);
+    print_answer(q, flags, answer, report, simulated ? sim::simulate(plan).report : report, proved,
+                 colour);
   }
   return ExitCode::done;
 }

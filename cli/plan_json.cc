@@ -108,6 +108,25 @@ void write_ranking(JsonWriter& json, const sim::PlanAnswer& answer) {
   json.end_object();
 }
 
+/// How much faster than the best row any layout that fits may be.
+void write_certificate(JsonWriter& json, const sim::PlanAnswer& answer,
+                       const sim::Certificate* proved) {
+  if (proved == nullptr) return json.null_member("proved");
+  json.begin_object("proved");
+  json.member("faster_at_most", proved->faster);
+  json.member("step_s", answer.best.front().step().value());
+  json.member("layouts", proved->valid);
+  json.member("simulated", proved->simulated);
+  if (proved->fastest) {
+    json.begin_object("faster");
+    write_row(json, *proved->fastest);
+    json.end_object();
+  } else {
+    json.null_member("faster");
+  }
+  json.end_object();
+}
+
 void write_counts(JsonWriter& json, const sim::PlanAnswer& answer) {
   json.begin_array("counts");
   for (const sim::EngineAnswer& each_engine : answer.engines) {
@@ -203,7 +222,7 @@ std::string why_not_json(const WhyNot& answer) {
 }
 
 std::string plan_json(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
-                      const StepReport* report) {
+                      const StepReport* report, const sim::Certificate* proved) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.search/1");
@@ -224,6 +243,7 @@ std::string plan_json(const sim::PlanQuestion& question, const sim::PlanAnswer& 
   write_counts(json, answer);
   write_engines(json, question, answer);
   write_ranking(json, answer);
+  write_certificate(json, answer, proved);
   json.begin_array("held");
   for (const std::string& each : answer.held) json.element(std::string_view(each));
   json.end_array();

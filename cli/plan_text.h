@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "answers/certificate.h"
 #include "answers/plan_answer.h"
 #include "planner/question/field_values.h"
 #include "planner/search/advice/why_not.h"
@@ -41,8 +42,9 @@ std::string front_text(const sim::PlanAnswer& answer, bool several_engines, std:
 /// Answer as above for a program, schema "shardwise.why_not/1".
 std::string why_not_json(const WhyNot& answer);
 
-/// The whole answer for a program, schema "shardwise.search/1". `report` is of the best.
+/// The whole answer for a program, schema "shardwise.search/1". `report` is of the best, `proved`
+/// null where nothing is.
 std::string plan_json(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
-                      const StepReport* report);
+                      const StepReport* report, const sim::Certificate* proved = nullptr);
 
 }  // namespace shardwise::cli

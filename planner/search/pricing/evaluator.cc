@@ -262,10 +262,16 @@ void Evaluator::price(const WorkItem::Stretch& stretch, PipelineStages& stages,
             {&time_rules_, &layout, &place.groups, stretch.num_microbatches, &stop_},
             leaf - places_[m].size() + at,
             sums_microbatches_ ? microbatches_a_sum(job_, engine_, cluster_, layout) : 1};
-        if ((asks == Asks::times || limits) && is_too_slow(limit, of)) continue;
+        if (asks == Asks::chains) {
+          if (least_time(of) > limit) continue;
+        } else if ((asks == Asks::times || limits) && is_too_slow(limit, of)) {
+          continue;
+        }
         if (!memory && fits == KnownFits::Fits::unknown && !find_memory()) break;
         if (asks != Asks::times) {
-          const Seconds least = asks == Asks::bounds ? least_time(of) : close_bound(of);
+          const Seconds least = asks == Asks::bounds   ? least_time(of)
+                                : asks == Asks::chains ? chain_bound(of)
+                                                       : close_bound(of);
           visitor.bound(layout, memory.value_or(MemoryPrice()), std::max(floor, least), first + o);
           continue;
         }

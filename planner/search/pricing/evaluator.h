@@ -55,7 +55,9 @@ class LayoutVisitor {
   virtual void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
                     std::int64_t index) = 0;
   /// Whether it is told a bound on the time of each order instead of its time, and how close a one.
-  enum class Asks : std::uint8_t { times, bounds, close_bounds, floors };
+  /// `chains` are bounds on the simulated step too: operations that its program runs one after the
+  /// other, each as if it were alone. They depend on no earlier search.
+  enum class Asks : std::uint8_t { times, bounds, close_bounds, chains, floors };
   virtual Asks asks() const { return Asks::times; }
   /// Where it asks for floors and nothing else: below the times of all layouts of a pipeline under
   /// a layer choice.
@@ -156,6 +158,10 @@ class Evaluator {
   Seconds least_time(const Leaf& leaf);
   /// Bound by all bounds that are found without its schedule.
   Seconds close_bound(const Leaf& leaf);
+  /// Least time, and the longest way through the schedule of a pipeline.
+  Seconds chain_bound(const Leaf& leaf);
+  /// The slots of its schedule. \returns false where it is asked to stop
+  bool make_slots(const Leaf& leaf);
   /// Time of a leaf beside the passes of its pipeline.
   struct Beside {
     const StateTimes* states = nullptr;

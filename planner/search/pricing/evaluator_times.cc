@@ -47,6 +47,31 @@ Seconds Evaluator::close_bound(const Leaf& leaf) {
   return (passes + with.updated) * kLessRounding;
 }
 
+Seconds Evaluator::chain_bound(const Leaf& leaf) {
+  Seconds least = least_time(leaf);
+  Timed& timed = timed_of(leaf);
+  const Beside with = beside(timed, leaf);
+  const LeafContext& context = leaf.context;
+  // What collectives take from compute depends on when they meet, so it is left out. Gathers of
+  // experts take turns with others in the step-time model alone.
+  if (context.groups->any && reduces_by_unit(context) && model_.num_experts == 0) {
+    path_times_of(timed, leaf);
+    const Seconds moved =
+        streams_floor(timed.stages.pipeline.layers, leaf.stages.layers, context, PassLosses());
+    least = std::max(least, (moved + with.updated) * kLessRounding);
+  }
+  if (context.layout->pp == 1 || !make_slots(leaf)) return least;
+  const PipelineRun& run = run_of(timed, leaf);
+  return std::max(least, (std::max(run.length, with.carried) + with.updated) * kLessRounding);
+}
+
+bool Evaluator::make_slots(const Leaf& leaf) {
+  if (leaf.stages.slots) return true;
+  leaf.stages.slots = leaf.stages.schedule->slots(
+      *leaf.context.layout, leaf.context.num_microbatches, plans_buffers(engine_));
+  return !stop_.stop_requested();
+}
+
 bool Evaluator::is_above(Seconds limit, Seconds least) const {
   return least * kLessRounding > limit || stop_.stop_requested();
 }
@@ -70,15 +95,10 @@ Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
   // Between two parts that may take milliseconds.
   const auto too_slow = [&](Seconds least) { return is_above(limit, least); };
   const LeafContext& context = leaf.context;
-  const Layout& layout = *context.layout;
   Timed& timed = timed_of(leaf);
   const auto [states, carried, updated] = beside(timed, leaf);
   const bool copies = only_offloads(context);
-  if (!leaf.stages.slots) {
-    leaf.stages.slots =
-        leaf.stages.schedule->slots(layout, context.num_microbatches, plans_buffers(engine_));
-    if (stop_.stop_requested()) return kTooSlow;
-  }
+  if (!make_slots(leaf)) return kTooSlow;
   const PipelineRun& run = run_of(timed, leaf);
   if (too_slow(std::max(run.length, carried) + updated)) return kTooSlow;
   const PipelineStep& step = step_of(timed, context);

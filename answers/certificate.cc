@@ -1,0 +1,136 @@
+#include "answers/certificate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "answers/simulated_steps.h"
+#include "planner/search/layouts_below.h"
+#include "planner/spec/text/format.h"
+
+namespace shardwise::sim {
+namespace {
+
+/// Layouts that are simulated at most: of Llama-3.1-405B on 16,384 GPUs a second on two cores.
+constexpr std::size_t kMostCertified = 256;
+
+/// Layouts of all engines and counts of GPUs, by their bounds.
+struct OpenLayouts {
+  std::vector<PlanRow> rows;
+  Seconds others = Seconds(std::numeric_limits<double>::infinity());
+};
+
+OpenLayouts open_layouts(const PlanQuestion& q, const PlanAnswer& answer, Seconds limit) {
+  OpenLayouts open;
+  for (std::size_t e = 0; e < q.engines.size(); ++e) {
+    if (!answer.engines[e].refused.empty()) continue;
+    for (std::size_t c = 0; c < q.clusters.size(); ++c) {
+      const Result<LayoutsBelow> below = layouts_below(q.request(c, e), limit, kMostCertified);
+      if (!below) continue;  // a count of GPUs on which the engine refuses
+      open.others = std::min(open.others, below->others);
+      for (const Candidate& candidate : below->lowest) {
+        PlanRow& row = open.rows.emplace_back();
+        row.candidate = candidate;
+        row.candidate.engine = static_cast<std::int32_t>(e);
+        row.cluster = &q.clusters[c];
+        row.engine = q.engines[e]->name;
+      }
+    }
+  }
+  std::ranges::stable_sort(open.rows, {},
+                           [](const PlanRow& row) { return row.candidate.cost.step_time; });
+  return open;
+}
+
+/// Leaves the layouts that are simulated within the limit of passes.
+void cut(const PlanQuestion& q, OpenLayouts& open) {
+  std::int64_t left = static_cast<std::int64_t>(kSimulated) * kMostLayerPasses;
+  std::size_t kept = 0;
+  for (; kept < std::min(open.rows.size(), kMostCertified); ++kept) {
+    left -= layer_passes_of_step(plan_of(q, open.rows[kept]));
+    if (left < 0) break;
+  }
+  if (kept == open.rows.size()) return;
+  open.others = std::min(open.others, open.rows[kept].candidate.cost.step_time);
+  open.rows.resize(kept);
+}
+
+/// The simulated step of a row of the answer that is this layout.
+std::optional<Seconds> known_step(const PlanAnswer& answer, const PlanRow& row) {
+  const auto known = std::ranges::find_if(answer.best, [&](const PlanRow& each) {
+    return each.simulated && each.cluster == row.cluster && each.engine == row.engine &&
+           each.candidate.layout == row.candidate.layout;
+  });
+  return known == answer.best.end() ? std::nullopt : known->simulated;
+}
+
+/// Cost and rates of a row that had a bound alone.
+void fill_rates(const PlanQuestion& q, PlanRow& row) {
+  const Plan plan = plan_of(q, row);
+  row.candidate.cost = evaluate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  const StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  const double longer = row.step() / report.step_time;
+  row.mfu = report.mfu / longer;
+  row.tokens_per_s = report.tokens_per_s / longer;
+  row.dollars_per_1e9_tokens = report.dollars_per_1e9_tokens * longer;
+}
+
+}  // namespace
+
+std::optional<Certificate> certify(const PlanQuestion& question, const PlanAnswer& answer,
+                                   const SayPlanning& say) {
+  const PlanQuestion& q = question;
+  if (answer.best.empty() || !answer.best.front().simulated) return std::nullopt;
+  const bool by_time = q.objective == Objective::step_time ||
+                       (q.clusters.size() == 1 && q.objective != Objective::memory);
+  if (!by_time) return std::nullopt;
+  if (say) say("proving what other layouts may gain");
+  Certificate made;
+  const Seconds best = answer.best.front().step();
+  OpenLayouts open = open_layouts(q, answer, best * (1 / (1 + kProved)));
+  cut(q, open);
+  std::vector<PlanRow*> unknown;
+  std::vector<Plan> plans;
+  for (PlanRow& row : open.rows) {
+    row.simulated = known_step(answer, row);
+    if (row.simulated) continue;
+    unknown.push_back(&row);
+    plans.push_back(plan_of(q, row));
+  }
+  const std::vector<Seconds> steps = simulated_steps(plans, q.threads);
+  for (std::size_t i = 0; i < unknown.size(); ++i) unknown[i]->simulated = steps[i];
+  Seconds least = std::min(best, open.others);
+  for (const PlanRow& row : open.rows) {
+    least = std::min(least, *row.simulated);
+    const Seconds fastest = made.fastest ? made.fastest->step() : best;
+    if (row.step() < fastest) made.fastest = row;
+  }
+  made.faster = best / least - 1;
+  if (made.fastest) fill_rates(q, *made.fastest);
+  made.simulated = std::ssize(open.rows);
+  for (const SearchCounts& counts : answer.counts()) made.valid += counts.space.legal;
+  return made;
+}
+
+std::string certificate_words(const Certificate& certificate) {
+  // Up, so that what is printed is proved.
+  const double share = std::ceil(certificate.faster * 1000 - 1e-6) / 10;
+  std::string words =
+      fmt::format("proved: no layout that fits is more than {:.1f} % faster; {} of {} simulated",
+                  share, format_count(certificate.simulated), format_count(certificate.valid));
+  if (certificate.fastest) {
+    const PlanRow& row = *certificate.fastest;
+    const Layout& layout = row.candidate.layout;
+    words += fmt::format(", the fastest in {}: {}, tp {}, cp {}, pp {}, micro_batch_size {}, …",
+                         format_seconds(row.step()), row.engine, layout.tp, layout.cp, layout.pp,
+                         layout.micro_batch_size);
+  }
+  return words;
+}
+
+}  // namespace shardwise::sim
