@@ -1,7 +1,9 @@
 #include "planner/files/atomic_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "planner/files/output_place.h"
 #include "planner/spec/text/error.h"
@@ -23,17 +26,65 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kPermissions = 07777;
 
+constexpr std::string_view kPart = ".part";
+constexpr std::size_t kDigits = 16;  // of the random number in a name
+
+/// What names of files that become `place` begin with.
+std::string begin_of_name(const std::string& place) {
+  constexpr std::size_t kLongestName = 200;  // of the 255 bytes that file systems give a name
+  return fs::path(place).filename().string().substr(0, kLongestName) + ".";
+}
+
 /// A name beside `place` that nobody else has thought of.
 std::string name_beside(const std::string& place) {
-  constexpr std::size_t kLongestName = 200;  // of the 255 bytes that file systems give a name
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) {
     throw IoError(fmt::format("no random number: {}", std::strerror(errno)));
   }
-  const fs::path path(place);
-  const std::string name =
-      fmt::format("{}.{:016x}.part", path.filename().string().substr(0, kLongestName), random);
-  return (path.parent_path() / name).string();
+  const std::string name = fmt::format("{}{:0{}x}{}", begin_of_name(place), random, kDigits, kPart);
+  return (fs::path(place).parent_path() / name).string();
+}
+
+bool is_name_of_part(std::string_view name, std::string_view begin) {
+  if (name.size() != begin.size() + kDigits + kPart.size()) return false;
+  if (!name.starts_with(begin) || !name.ends_with(kPart)) return false;
+  return name.substr(begin.size(), kDigits).find_first_not_of("0123456789abcdef") ==
+         std::string_view::npos;
+}
+
+/// \returns whether nobody else has it locked, or locks are not for this file system
+bool lock(int file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+
+/// Takes away a file that its writer did not: it is this user's, and nobody has it locked.
+void remove_if_left(int folder, const char* name) {
+  const auto is_own = [](const struct stat& facts) {
+    return S_ISREG(facts.st_mode) && facts.st_uid == ::geteuid();
+  };
+  struct stat facts = {};
+  if (::fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(facts)) return;
+  constexpr int kFlags = O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+  int file = ::openat(folder, name, O_RDWR | kFlags);  // NFS locks no file that is only read
+  if (file < 0) file = ::openat(folder, name, O_RDONLY | kFlags);
+  if (file < 0) return;
+  if (::fstat(file, &facts) == 0 && is_own(facts) && ::flock(file, LOCK_EX | LOCK_NB) == 0) {
+    ::unlinkat(folder, name, 0);
+  }
+  ::close(file);
+}
+
+/// What writers of `place` that were killed have left beside it. Where the folder may not be read,
+/// nobody knows.
+void remove_left_parts(const std::string& place) {
+  const std::string parent = fs::path(place).parent_path().string();
+  DIR* const folder = ::opendir(parent.empty() ? "." : parent.c_str());
+  if (folder == nullptr) return;
+  const std::string begin = begin_of_name(place);
+  std::vector<std::string> left;
+  while (const dirent* const each = ::readdir(folder)) {
+    if (is_name_of_part(each->d_name, begin)) left.emplace_back(each->d_name);
+  }
+  for (const std::string& name : left) remove_if_left(::dirfd(folder), name.c_str());
+  ::closedir(folder);
 }
 
 }  // namespace
@@ -83,28 +134,47 @@ AtomicFile::AtomicFile(const std::string& path, SymbolicLinks links) : path_(pat
   if (replaces && S_ISDIR(there.st_mode)) fail(EISDIR);
   // Renaming asks the folder alone; a file that is protected from writing stays.
   if (replaces && ::faccessat(AT_FDCWD, place_.c_str(), W_OK, AT_EACCESS) != 0) fail(errno);
+  remove_left_parts(place_);
+  // One that replaces another is closed to others until it has that one's mode.
+  create(replaces ? 0600 : 0666);
+  if (replaces) take_over_owner();
+}
+
+void AtomicFile::create(mode_t mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   constexpr int kTries = 100;
-  for (int i = 0; file_ < 0 && i < kTries; ++i) {
-    std::string name = name_beside(place_);
-    // One that replaces another is closed to others until it has that one's mode.
-    file_ = ::open(name.c_str(), kFlags, replaces ? 0600 : 0666);
-    if (file_ >= 0) temporary_ = std::move(name);
-    if (file_ < 0 && errno != EEXIST) fail(errno);
+  for (int i = 0; i < kTries; ++i) {
+    temporary_ = name_beside(place_);
+    file_ = ::open(temporary_.c_str(), kFlags, mode);
+    if (file_ < 0) {
+      temporary_.clear();
+      if (errno == EEXIST) continue;
+      fail(errno);
+    }
+    // Another writer may have taken it for one that was left before it was locked.
+    struct stat mine = {};
+    if (lock(file_) && ::fstat(file_, &mine) == 0 && mine.st_nlink > 0) {
+      lock_ = ::fcntl(file_, F_DUPFD_CLOEXEC, 0);
+      return;
+    }
+    ::close(std::exchange(file_, -1));
+    discard();
   }
-  if (file_ < 0) fail(EEXIST);
-  if (replaces) take_over_owner();
+  temporary_.clear();
+  fail(EEXIST);
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       place_(std::move(other.place_)),
       temporary_(std::exchange(other.temporary_, {})),
-      file_(std::exchange(other.file_, -1)) {}
+      file_(std::exchange(other.file_, -1)),
+      lock_(std::exchange(other.lock_, -1)) {}
 
 AtomicFile::~AtomicFile() {
   if (file_ >= 0) ::close(file_);
   discard();
+  if (lock_ >= 0) ::close(lock_);
 }
 
 void AtomicFile::take_over_owner() {
@@ -122,6 +192,7 @@ void AtomicFile::take_over_owner() {
   const int error = errno;
   ::close(std::exchange(file_, -1));
   discard();
+  ::close(std::exchange(lock_, -1));
   fail(error);
 }
 
@@ -141,6 +212,7 @@ void AtomicFile::finish() {
 void AtomicFile::publish() {
   if (file_calls().rename(temporary_.c_str(), place_.c_str()) != 0) fail(errno);
   temporary_.clear();
+  if (lock_ >= 0) ::close(std::exchange(lock_, -1));
 }
 
 std::string AtomicFile::folder() const { return fs::path(place_).parent_path().string(); }

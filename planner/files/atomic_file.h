@@ -25,6 +25,9 @@ FileCalls& file_calls();
 /// there until then; the new file has its mode, and its owner where the system lets it. A link
 /// stays a link, and the file it leads to is written, unless links are refused.
 ///
+/// A writer that is killed leaves NAME.RANDOM.part behind. The next one of NAME takes it away: the
+/// user's own file that no process holds locked, as a writer does until it is published (flock(2)).
+///
 /// All functions throw IoError with the path and the reason. A write, synchronisation or closing
 /// that failed is not tried again: after it, nobody knows what the disk has.
 class AtomicFile {
@@ -57,12 +60,14 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(int error) const;
+  void create(mode_t mode);
   void take_over_owner();
 
   std::string path_;       // as the user has it
   std::string place_;      // where that leads
   std::string temporary_;  // empty once it is published
   int file_ = -1;
+  int lock_ = -1;  // the same open file, which is locked while it is open
 };
 
 /// Writes all bytes to an open file. \returns 0, or the error that stopped it

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -253,6 +254,64 @@ TEST(AtomicFile, SaysWhyThereIsNoPlaceForIt) {
             scratch.path("none/a") + ": cannot be written: No such file or directory");
   EXPECT_EQ(say(scratch.folder()),
             scratch.folder().string() + ": cannot be written: Is a directory");
+}
+
+/// Begins a file and is killed.
+std::string left_by_a_killed_writer(const std::string& path) {
+  const pid_t writer = ::fork();
+  if (writer == 0) {
+    AtomicFile file(path);
+    file.write("half");
+    std::raise(SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(writer, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  for (const auto& each : fs::directory_iterator(fs::path(path).parent_path())) {
+    const std::string name = each.path().filename();
+    if (name.starts_with(fs::path(path).filename().string() + ".") && name.ends_with(".part")) {
+      return name;
+    }
+  }
+  return "";
+}
+
+TEST(AtomicFile, TakesAwayWhatKilledWritersOfItsPlaceLeft) {
+  const Scratch scratch;
+  const std::string path = scratch.path("plan.json");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_THAT(names_in(scratch.folder()), testing::SizeIs(i == 0 ? 0 : 1));
+    EXPECT_NE(left_by_a_killed_writer(path), "");
+  }
+  write_whole(path, "whole");
+  EXPECT_THAT(names_in(scratch.folder()), ElementsAre("plan.json"));
+}
+
+TEST(AtomicFile, LeavesWhatIsNoKilledWritersOfItsPlace) {
+  const Scratch scratch;
+  const std::string path = scratch.path("plan.json");
+  const std::string another = left_by_a_killed_writer(scratch.path("other.json"));
+  scratch.write_bytes("plan.json.0123.part", "");
+  scratch.write_bytes("plan.json.0123456789abcdeg.part", "");
+  fs::create_directory(scratch.path("plan.json.0123456789abcdef.part"));
+  fs::create_symlink("other.json", scratch.path("plan.json.0000000000000000.part"));
+  ASSERT_EQ(::mkfifo(scratch.path("plan.json.1111111111111111.part").c_str(), 0600), 0);
+  if (::geteuid() == 0) {
+    scratch.write_bytes("plan.json.2222222222222222.part", "");
+    ASSERT_EQ(::chown(scratch.path("plan.json.2222222222222222.part").c_str(), 1000, 1000), 0);
+  }
+  const std::vector<std::string> before = names_in(scratch.folder());
+  AtomicFile live(path);  // of another process or of this one: it is locked until it is published
+  live.write("live");
+  live.finish();
+  write_whole(path, "second");
+  EXPECT_EQ(names_in(scratch.folder()).size(), before.size() + 2) << "plan.json and the live one";
+  live.publish();
+  EXPECT_EQ(bytes_of_file(path), "live");
+  std::vector<std::string> expected = before;
+  expected.emplace_back("plan.json");
+  EXPECT_THAT(names_in(scratch.folder()), testing::UnorderedElementsAreArray(expected));
+  EXPECT_THAT(expected, testing::Contains(another));
 }
 
 TEST(SyncFolder, SaysThatADiskDidNotKeepNames) {
