@@ -13,13 +13,14 @@
 
 #include "cli/completion.h"
 #include "cli/configurations.h"
-#include "cli/memory_limit.h"
+#include "cli/limits.h"
 #include "cli/questions.h"
 #include "cli/unknown_words.h"
 #include "planner/command/command_line.h"
 #include "planner/command/command_words.h"
 #include "planner/command/unknown_words.h"
 #include "planner/files/process_memory.h"
+#include "planner/files/process_time.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/text/utf8.h"
 
@@ -74,7 +75,7 @@ void add_verbs(CLI::App& app, Run& run) {
   add_mfu(app, run);
   add_list(app, run);
   add_documents(app, run);
-  add_memory_limits(app);
+  add_limits(app);
 }
 
 ExitCode run_command(int argc, const char* const* argv) {
@@ -113,14 +114,18 @@ ExitCode run_command(int argc, const char* const* argv) {
         return refuse({fmt::format("{} behind -- belongs to nothing (see {} --help)",
                                    shown(unguarded(left.front())), spoken_name(app))});
       }
-      const Result<std::optional<Bytes>> limit = asked_memory_limit(app);
-      const Diagnostics problems = limit ? check_catalogue() : limit.problems();
+      const Result<std::optional<Limits>> limits = asked_limits(app);
+      const Diagnostics problems = limits ? check_catalogue() : limits.problems();
       if (!problems.empty()) {
         fmt::print(stderr, "{}", to_string(problems));
         return ExitCode::bad_input;
       }
-      std::optional<BoundedMemory> bounded;
-      if (*limit) bounded.emplace(**limit, kMemoryLimitFlag);
+      std::optional<BoundedTime> time;
+      std::optional<BoundedMemory> memory;
+      if (*limits) {
+        time.emplace((*limits)->time, "shardwise", kTimeLimitFlag);
+        memory.emplace((*limits)->memory, kMemoryLimitFlag);
+      }
       return run();
     }
     return refuse({missing_verb(app)});

@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "planner/files/process_time.h"
+
 namespace shardwise::cli {
 namespace {
 
@@ -24,6 +26,7 @@ Progress::Progress() : terminal_(isatty(STDERR_FILENO) != 0) {
 }
 
 void Progress::say(const std::string& what) {
+  note_progress(what);
   const Clock::time_point now = Clock::now();
   if (now < next_) return;
   if (!terminal_) {

@@ -32,14 +32,16 @@ namespace fs = std::filesystem;
 
 /// Signals that end a program whose user is done with it.
 constexpr std::array<int, 3> kEnding = {SIGINT, SIGTERM, SIGHUP};
+/// And those that have handlers of their own (BoundedTime).
+constexpr std::array<int, 4> kHeld = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
 
-/// Keeps them waiting as long as it lives.
+/// Keeps all of these waiting as long as it lives.
 class SignalsHeld {
  public:
   SignalsHeld() {
     sigset_t ending;
     sigemptyset(&ending);
-    for (const int each : kEnding) sigaddset(&ending, each);
+    for (const int each : kHeld) sigaddset(&ending, each);
     pthread_sigmask(SIG_BLOCK, &ending, &before_);
   }
   ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -67,7 +69,7 @@ class Change {
 
 /// Ends the program as the signal would have, without what was not kept.
 void end_by(int ending) {
-  if (const AtomicFileSet* files = open_files) files->discard();
+  discard_open_files();
   std::signal(ending, SIG_DFL);
   std::raise(ending);  // once the handler has returned
 }
@@ -88,6 +90,10 @@ void write_stream(const std::string& path, const std::string& text) {
 }
 
 }  // namespace
+
+void discard_open_files() noexcept {
+  if (const AtomicFileSet* files = open_files) files->discard();
+}
 
 int open_stream(const std::string& path, const std::string& place) {
   constexpr int kTries = 60;

@@ -9,7 +9,8 @@ namespace shardwise {
 
 /// Files that all come to be, or none of them: each is written beside its place (AtomicFile), and
 /// takes its name once all are whole. What was there stays as it is when the disk is full, and when
-/// a signal (INT, TERM, HUP) ends the program meanwhile. Standard output, pipes and devices get
+/// a signal (INT, TERM, HUP) or a limit of time (BoundedTime) ends the
+/// program meanwhile. Standard output, pipes and devices get
 /// their text just before the others take their names. One set exists at a time, in a program that
 /// writes files from one thread. All functions throw IoError with the path and the reason.
 class AtomicFileSet {
@@ -40,6 +41,10 @@ class AtomicFileSet {
   std::vector<Streamed> streams_;
   std::vector<std::string> made_;  // folders, from the top
 };
+
+/// Takes away what the set that exists has not kept, for a handler of a signal that ends the
+/// program. A thread that changes the set holds SIGINT, SIGTERM, SIGHUP and SIGXCPU meanwhile.
+void discard_open_files() noexcept;
 
 /// Opens a pipe or a device for writing. A pipe that nobody reads yet is waited for a moment: a
 /// shell starts the reader beside this program.

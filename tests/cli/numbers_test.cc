@@ -121,7 +121,7 @@ TEST(Numbers, AreAskedForByTheFlagsThatWeKnow) {
   };
   EXPECT_THAT(numbers("compare"),
               testing::UnorderedElementsAre("--top", "--tolerance", "--memory-tolerance",
-                                            "--memory-limit"));
+                                            "--memory-limit", "--time-limit"));
   EXPECT_THAT(numbers("size"), testing::IsSupersetOf({"--tokens", "--days", "--max-gpus", "--top",
                                                       "--mtbf-hours", "--sequence-length"}));
   EXPECT_THAT(numbers("simulate"), testing::IsSupersetOf({"--jitter", "--trials", "--growth",

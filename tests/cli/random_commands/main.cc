@@ -121,7 +121,8 @@ Trial run_trial(const Catalogue& catalogue, std::uint64_t seed) {
   return questioner.trial();
 }
 
-/// One large question where memory is little: an answer, a refusal, or the limit that it met.
+/// One large question where memory is little: an answer, a refusal, or the limit that it met, of
+/// memory or of time.
 Trial run_bounded_trial(const Catalogue& catalogue, std::uint64_t seed) {
   Questioner questioner;
   Question question = draw_question(catalogue, seed);
@@ -145,8 +146,9 @@ Trial run_bounded_trial(const Catalogue& catalogue, std::uint64_t seed) {
   ++questioner.trial().commands;
   questioner.trial().legal = outcome.exit_code != 2;
   Outcome judged = outcome;
-  const bool named = outcome.err.find("--memory-limit allows") != std::string::npos ||
-                     outcome.err.find("ulimit -v") != std::string::npos;
+  const auto says = [&](const char* text) { return outcome.err.find(text) != std::string::npos; };
+  const bool named =
+      says("--memory-limit allows") || says("--time-limit allows") || says("ulimit -v");
   if (outcome.exit_code == 3 && named) judged.exit_code = 1;
   questioner.blame(command, outcome_violations(judged));
   return questioner.trial();
