@@ -198,8 +198,10 @@ OpKernel ProgramBinder::optimizer(const ProgramOp& op) {
           {.tensors = gradients(operands), .sums = at(operands, OperandPart::own_squares)}, stream);
       take_norm(operands, OperandPart::own_squares, 1, stream);
     }
+    if (parts_.before_update) parts_.before_update();
     parts_.state->update(updates(operands), step_at<AdamStep>(operands, OperandPart::adam_step),
                          {*parts_.compute, stream});
+    if (parts_.after_update) parts_.after_update();
   };
 }
 

@@ -30,6 +30,8 @@ struct RankParts {
   Arena* arena = nullptr;
   double clip_norm = 0;  // of all gradients together; 0: not clipped
   GradientCheckRules checks;
+  std::function<void()> before_update;  // of weights by the optimizer; may be none
+  std::function<void()> after_update;
 };
 
 /// Whether there is a kernel for an operation of a program: a pass of a whole layer, in a program

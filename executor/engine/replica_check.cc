@@ -67,6 +67,7 @@ std::uint64_t name_of(const std::vector<std::int64_t>& ranks) {
 std::string text_of(Kept kept, const UnitTensor& tensor) {
   switch (kept) {
     case Kept::weights:
+    case Kept::used_weights:
       return tensor.name;
     case Kept::main_weights:
       return "the main weights of " + tensor.name;
@@ -118,10 +119,15 @@ ReplicaCheck::ReplicaCheck(Trainer& trainer, const Layout& layout, World& world,
     places_.push_back({stage_of(layout, rank), place_of(layout, rank)});
   }
   find_parts(layout);
-  if (!parts_.empty()) stream_ = device.stream(StreamPriority::normal);
+  stream_ = device.stream(StreamPriority::normal);
+  within_steps_ = trainer_.watch({[this] { hash_used(); }, [this] { hash_made(); },
+                                  [this](std::int64_t step) {
+                                    hash_parts(false);
+                                    compare(step, true);
+                                  }});
 }
 
-ReplicaCheck::~ReplicaCheck() = default;
+ReplicaCheck::~ReplicaCheck() { trainer_.watch({}); }
 
 void ReplicaCheck::find_parts(const Layout& layout) {
   const RankState& state = trainer_.state();
@@ -134,7 +140,7 @@ void ReplicaCheck::find_parts(const Layout& layout) {
       table = &state.units().tensor(state.units().table());
     }
   }
-  std::vector<Kept> kinds = {Kept::weights};
+  std::vector<Kept> kinds = {Kept::weights, Kept::used_weights};
   if (state.types().main_weights) {
     kinds.push_back(state.types().remainders ? Kept::remainders : Kept::main_weights);
   }
@@ -178,10 +184,12 @@ void ReplicaCheck::add_parts(Kept kept, std::size_t unit, const UnitTensor& tens
   const StatePlacement& placement = trainer_.state().placement();
   const auto ends = [](const ShardRange& range) { return range.begin + range.count; };
   const auto of = [&](Placement each) { return ranges(each, unit, tensor, on_two_stages); };
-  const bool weights = kept == Kept::weights;
+  const bool weights = kept == Kept::weights || kept == Kept::used_weights;
   const std::vector<ShardRange> keepers = of(weights ? placement.parameters : placement.optimizer);
   std::vector<ShardRange> updaters;
-  if (weights && gathers_later_) updaters = of(placement.optimizer);
+  if (kept == Kept::used_weights || (kept == Kept::weights && gathers_later_)) {
+    updaters = of(placement.optimizer);
+  }
   std::set<std::int64_t> cuts;
   const auto cut = [&](const ShardRange& range) {
     if (range.count > 0) cuts.insert({range.begin, ends(range)});
@@ -202,8 +210,13 @@ void ReplicaCheck::add_parts(Kept kept, std::size_t unit, const UnitTensor& tens
       Copies& copies = copies_[name_of(ranks)];
       copies.parts.push_back(parts_.size());
       copies.ranks = std::move(ranks);
-      const bool early = !updaters.empty() && has(updaters[rank_]);
-      parts_.push_back({kept, unit, &tensor, begin, end - begin, early});
+      const bool updates = !updaters.empty() && has(updaters[rank_]);
+      const bool used = kept == Kept::used_weights;
+      const auto gets = [&](std::int64_t rank) {
+        return !has(updaters[static_cast<std::size_t>(rank)]);
+      };
+      const bool spreads = used && updates && std::ranges::any_of(copies.ranks, gets);
+      parts_.push_back({kept, unit, &tensor, begin, end - begin, updates && !used, spreads});
     }
     begin = end;
   }
@@ -220,6 +233,7 @@ std::pair<const std::byte*, std::size_t> ReplicaCheck::bytes_of(const Part& part
   };
   switch (part.kept) {
     case Kept::weights:
+    case Kept::used_weights:
       return of(view.weights, state.keeps(part.unit).begin);
     case Kept::main_weights:
       return of(view.main, view.held.begin);
@@ -235,25 +249,57 @@ std::pair<const std::byte*, std::size_t> ReplicaCheck::bytes_of(const Part& part
   return {reinterpret_cast<const std::byte*>(remainders.data()), remainders.size_bytes()};
 }
 
-void ReplicaCheck::hash_parts(bool early) {
+std::uint64_t ReplicaCheck::hash_of(const Part& part) {
   block_.resize(kBlockBytes);
+  const auto [begin, size] = bytes_of(part);
+  WeightHash hash;
+  for (std::size_t at = 0; at < size; at += kBlockBytes) {
+    const auto bytes = std::span(block_).first(std::min(kBlockBytes, size - at));
+    device_.download(bytes, begin + at, *stream_);
+    hash.add(bytes);
+  }
+  return hash.value();
+}
+
+/// Adds to what the steps since the last comparison used. Where that is not what this rank made,
+/// others may have it too: then this rank's hash is like none.
+void ReplicaCheck::hash_used() {
   for (Part& part : parts_) {
-    if (part.early != early) continue;
-    const auto [begin, size] = bytes_of(part);
-    WeightHash hash;
-    for (std::size_t at = 0; at < size; at += kBlockBytes) {
-      const auto bytes = std::span(block_).first(std::min(kBlockBytes, size - at));
-      device_.download(bytes, begin + at, *stream_);
-      hash.add(bytes);
-    }
-    part.hash = hash.value();
+    if (part.kept != Kept::used_weights) continue;
+    const std::uint64_t used = hash_of(part);
+    part.hash = mixed(part.hash, used);
+    if (part.made && *part.made != used) part.hash = mixed(part.hash, *part.made);
   }
 }
 
-void ReplicaCheck::before_step() { hash_parts(true); }
+void ReplicaCheck::hash_made() {
+  for (Part& part : parts_) {
+    if (part.spreads) part.made = hash_of(part);
+  }
+}
+
+void ReplicaCheck::hash_parts(bool early) {
+  for (Part& part : parts_) {
+    if (part.kept != Kept::used_weights && part.early == early) part.hash = hash_of(part);
+  }
+}
+
+void ReplicaCheck::before_step() {
+  hash_parts(true);
+  if (!within_steps_) hash_used();
+}
 
 void ReplicaCheck::after_step(std::int64_t done) {
   hash_parts(false);
+  compare(done, false);
+  for (Part& part : parts_) {
+    if (part.kept == Kept::used_weights) part.hash = 0;
+  }
+}
+
+/// \param failed  the step was found wrong: whether before_step() was called is not known, so that
+///                weights count as it used them
+void ReplicaCheck::compare(std::int64_t done, bool failed) {
   // Of each set of ranks its name and one hash of all they keep.
   std::string own;
   const auto append = [&own](std::uint64_t number) {
@@ -261,7 +307,9 @@ void ReplicaCheck::after_step(std::int64_t done) {
   };
   for (const auto& [name, copies] : copies_) {
     std::uint64_t hash = 0;
-    for (const std::size_t part : copies.parts) hash = mixed(hash, parts_[part].hash);
+    for (const std::size_t part : copies.parts) {
+      if (!failed || parts_[part].kept != Kept::weights) hash = mixed(hash, parts_[part].hash);
+    }
     append(name);
     append(hash);
   }
@@ -270,13 +318,13 @@ void ReplicaCheck::after_step(std::int64_t done) {
     std::array<std::uint64_t, 2> each{};
     for (std::size_t at = 0; at + sizeof(each) <= text.size(); at += sizeof(each)) {
       std::memcpy(each.data(), text.data() + at, sizeof(each));
-      if (hashes.emplace(each[0], each[1]).first->second != each[1]) fail(each[0], done);
+      if (hashes.emplace(each[0], each[1]).first->second != each[1]) fail(each[0], done, failed);
     }
   }
 }
 
 /// Ends the run. All ranks call for the same set of ranks; those in it say the same.
-void ReplicaCheck::fail(std::uint64_t name, std::int64_t done) {
+void ReplicaCheck::fail(std::uint64_t name, std::int64_t done, bool failed) {
   const auto found = copies_.find(name);
   std::string hashes;
   if (found != copies_.end()) {
@@ -302,8 +350,8 @@ void ReplicaCheck::fail(std::uint64_t name, std::int64_t done) {
       std::memcpy(&theirs[r], text.data() + p * sizeof(std::uint64_t), sizeof(std::uint64_t));
     }
     const std::vector<std::int64_t> differ = odd_ranks(ranks, theirs);
-    if (differ.empty()) continue;
     const Part& part = parts_[parts[p]];
+    if (differ.empty() || (failed && part.kept == Kept::weights)) continue;
     const std::string what = text_of(part.kept, *part.tensor);
     if (first.empty()) {
       first = what;

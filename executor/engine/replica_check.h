@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,7 +33,14 @@ class WeightHash {
 };
 
 /// What a rank keeps of a tensor from one step to the next.
-enum class Kept : std::uint8_t { weights, main_weights, remainders, exp_avg, exp_avg_sq };
+enum class Kept : std::uint8_t {
+  weights,
+  used_weights,  // the same, before the optimizer wrote them
+  main_weights,
+  remainders,
+  exp_avg,
+  exp_avg_sq
+};
 
 /// Compares what several ranks keep, weights and optimizer states: what they compute from the same
 /// gradients is the same to the bit, so what differs was altered by memory, a device or a link.
@@ -42,6 +50,12 @@ enum class Kept : std::uint8_t { weights, main_weights, remainders, exp_avg, exp
 /// also between the stages that both have it. Where the optimizer updates a part of the weights on
 /// each rank, and the next step gathers it (overlapped gathers of ZeRO-1 and 2, HFSDP), the weights
 /// that a step used are compared after it: the ranks that updated them take their hash before it.
+///
+/// An update or a gather writes what the next comparison would have seen. So every step also takes
+/// the hash of its weights just before its update, and they are compared with the rest. A rank
+/// whose part others gather takes another one just after it: what they got has to be that. Where
+/// the host only issues operations, as to a GPU, a step that is compared takes it before it begins,
+/// and no other does.
 class ReplicaCheck {
  public:
   /// Of a trainer that outlives this. All ranks make one, and all make the same calls.
@@ -70,8 +84,10 @@ class ReplicaCheck {
     const UnitTensor* tensor = nullptr;
     std::int64_t begin = 0;  // in the tensor
     std::int64_t count = 0;
-    bool early = false;  // this rank has it a step before others
+    bool early = false;    // this rank has it a step before others
+    bool spreads = false;  // others get it from this rank
     std::uint64_t hash = 0;
+    std::optional<std::uint64_t> made = {};  // of what this rank's last update made
   };
   struct Place {
     std::int32_t stage = 0;
@@ -83,8 +99,12 @@ class ReplicaCheck {
   std::vector<ShardRange> ranges(Placement placement, std::size_t unit, const UnitTensor& tensor,
                                  bool on_two_stages) const;
   std::pair<const std::byte*, std::size_t> bytes_of(const Part& part) const;
+  std::uint64_t hash_of(const Part& part);
+  void hash_used();
+  void hash_made();
   void hash_parts(bool early);
-  void fail(std::uint64_t name, std::int64_t done);
+  void compare(std::int64_t done, bool failed);
+  void fail(std::uint64_t name, std::int64_t done, bool failed);
 
   Trainer& trainer_;
   Device& device_;
@@ -92,6 +112,7 @@ class ReplicaCheck {
   AbortSignal& abort_;
   std::size_t rank_;
   bool gathers_later_ = false;
+  bool within_steps_ = false;  // used weights have their hash taken in every step
   std::vector<Place> places_;  // by rank
   StateUnits other_;           // of the other stage that has the table
   std::vector<Part> parts_;

@@ -186,8 +186,22 @@ void Trainer::fail(std::size_t program_number, const ProgramOp& op, const std::s
   abort_.check();
 }
 
-/// What this rank alone knows of. The others wait for it in mean_loss(), so that the message is of
-/// the rank that has the cause.
+bool Trainer::watch(Watch watch) {
+  watch_ = std::move(watch);
+  // Recording takes time where operations are issued, to run later.
+  const bool runs_here = !runner_->recording_takes_time();
+  parts_.before_update = runs_here ? watch_.before_update : nullptr;
+  parts_.after_update = runs_here ? watch_.after_update : nullptr;
+  return runs_here;
+}
+
+bool Trainer::is_wrong() {
+  return std::ranges::any_of(scalars_.losses(),
+                             [](const LossSum& each) { return !std::isfinite(each.loss); }) ||
+         scalars_.gradient_check().bucket >= 0 || !std::isfinite(scalars_.gradient_norm());
+}
+
+/// What this rank alone may know of: the message is of the rank that has the cause.
 void Trainer::fail_if_wrong(std::size_t program_number) {
   const std::vector<ProgramOp>& operations = program(program_number).operations;
   const std::span<const LossSum> losses = scalars_.losses();
@@ -207,18 +221,31 @@ void Trainer::fail_if_wrong(std::size_t program_number) {
 }
 
 /// Sums of all micro-batches, in the order of the step: those of the ranks that have a head.
-double Trainer::mean_loss() {
+double Trainer::mean_loss(std::size_t program_number) {
   const std::size_t count = scalars_.losses().size();
-  std::vector<LossSum> all(count * static_cast<std::size_t>(world_.size()));
-  everyone_->all_gather_bytes(std::as_bytes(scalars_.losses()),
-                              std::as_writable_bytes(std::span<LossSum>(all)));
+  std::vector<LossSum> own(scalars_.losses().begin(), scalars_.losses().end());
+  own.emplace_back().tokens = is_wrong() ? 1 : 0;
+  const std::size_t each_rank = own.size();
+  std::vector<LossSum> all(each_rank * static_cast<std::size_t>(world_.size()));
+  const auto gather = [&] {
+    everyone_->all_gather_bytes(std::as_bytes(std::span<const LossSum>(own)),
+                                std::as_writable_bytes(std::span<LossSum>(all)));
+  };
+  gather();
+  bool wrong = false;
+  for (std::size_t at = count; at < all.size(); at += each_rank) wrong |= all[at].tokens != 0;
+  if (wrong) {
+    if (watch_.before_failure) watch_.before_failure(step_ + 1);
+    fail_if_wrong(program_number);
+    gather();  // until the rank that has the cause has ended the run
+  }
   double loss = 0;
   double means = 0;
   std::int64_t tokens = 0;
   std::vector<std::int64_t> counted;
   for (std::size_t mb = 0; mb < count; ++mb) {
     for (const std::size_t rank : heads_) {
-      const LossSum& each = all[rank * count + mb];
+      const LossSum& each = all[rank * each_rank + mb];
       loss += each.loss;
       tokens += each.tokens;
       if (each.tokens > 0) means += each.loss / static_cast<double>(each.tokens);
@@ -245,10 +272,9 @@ StepResult Trainer::step(const TokenSequences& data) {
   device_.synchronize(*stream_);
   runner_->run(number, binders_[number]->kernels(), recorded);
   scalars_.download(device_, block, *stream_);
-  fail_if_wrong(number);
   StepResult result;
   result.step = step_;
-  result.loss = mean_loss();
+  result.loss = mean_loss(number);
   result.gradient_norm = scalars_.gradient_norm();
   if (!std::isfinite(result.gradient_norm)) {
     fail(number,

@@ -85,6 +85,20 @@ class Trainer {
   /// The next step. All ranks get the same result, but for its seconds.
   StepResult step(const TokenSequences& data);
 
+  /// What compares ranks within a step.
+  struct Watch {
+    // Before the optimizer of each step writes weights, and once it has; on the thread that runs
+    // it.
+    std::function<void()> before_update;
+    std::function<void()> after_update;
+    // On all ranks, where any of them found a step wrong: before that ends the run. Throws where
+    // there is a better reason to end it.
+    std::function<void(std::int64_t step)> before_failure;
+  };
+  /// From the next step on; Watch() ends it. All ranks call with the same functions.
+  /// \returns whether the first two are called: not where operations are only issued, as to a GPU
+  bool watch(Watch watch);
+
   const StageProgram& program(std::size_t number) const { return programs_[number].stages.front(); }
   /// The same of another rank of the job.
   StageProgram program_of(std::int64_t rank, std::size_t number) const;
@@ -121,8 +135,9 @@ class Trainer {
   void read_batch(const TokenSequences& data);
   void weigh_batch();
   void fail(std::size_t program_number, const ProgramOp& op, const std::string& what);
+  bool is_wrong();
   void fail_if_wrong(std::size_t program_number);
-  double mean_loss();
+  double mean_loss(std::size_t program_number);
 
   const Plan& plan_;
   World& world_;
@@ -134,6 +149,7 @@ class Trainer {
   std::int32_t stage_;
   StateUnits units_;
   RankParts parts_;
+  Watch watch_;
   StepScalars scalars_;
   std::vector<StepProgram> programs_;
   std::vector<std::unique_ptr<ProgramBinder>> binders_;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,13 +23,15 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// The lowest bit of a number that a rank keeps, which is flipped after a step.
+/// A bit of a number that a rank keeps, which is flipped after a step.
 struct Flip {
   int rank = 0;
   std::int64_t step = 0;     // trained before it
   std::string tensor;        // a rank that keeps none of it flips nothing
   std::int64_t element = 0;  // of the tensor
   Kept kept = Kept::weights;
+  int bit = 0;        // from the lowest
+  bool late = false;  // after the comparison of that step, if there is one
 };
 
 std::byte* begin_of(Kept kept, const RankState::View& view) {
@@ -54,7 +57,8 @@ bool flip(const Flip& planted, const Trainer& trainer, const Arena& arena) {
     for (const UnitTensor& tensor : state.units().units[u].tensors) {
       const std::int64_t at = tensor.begin + planted.element - held.begin;
       if (tensor.name != planted.tensor || at < 0 || at >= held.count) continue;
-      begin_of(planted.kept, view)[at * bytes_each(planted.kept, state)] ^= std::byte{1};
+      const std::int64_t byte = at * bytes_each(planted.kept, state) + planted.bit / 8;
+      begin_of(planted.kept, view)[byte] ^= std::byte{1} << (planted.bit % 8);
       flipped = true;
     }
   }
@@ -79,13 +83,17 @@ std::string ended_by(const Plan& plan, std::int64_t steps, std::int64_t every,
           ReplicaCheck replicas(trainer, plan.layout, world, device, arena, abort);
           while (trainer.next_step() < steps) {
             const std::int64_t done = trainer.next_step() + 1;
+            const auto plant = [&](bool late) {
+              for (const Flip& each : flips) {
+                if (each.rank != world.rank() || each.step != done || each.late != late) continue;
+                if (flip(each, trainer, arena) && flipped != nullptr) ++*flipped;
+              }
+            };
             if (done % every == 0) replicas.before_step();
             trainer.step(data);
-            for (const Flip& each : flips) {
-              if (each.rank != world.rank() || each.step != done) continue;
-              if (flip(each, trainer, arena) && flipped != nullptr) ++*flipped;
-            }
+            plant(false);
             if (done % every == 0) replicas.after_step(done);
+            plant(true);
           }
         },
         std::chrono::seconds(60));
@@ -173,7 +181,8 @@ TEST(ReplicaCheck, WaitsForTheGatherOfWhatOthersUpdated) {
         EXPECT_EQ(ended_by(plan, 5, 1, {}), "") << engine << " ZeRO-" << zero_stage << overlaps;
         EXPECT_EQ(ended_by(plan, 5, 2, {}), "") << engine << " ZeRO-" << zero_stage << overlaps;
         // Planted into all that one rank keeps. Where the next step gathers what others updated, it
-        // is seen in what this one gathered, which may be all or some but for one rank.
+        // is seen in what this one gathered, which may be all or some but for one rank: that one is
+        // named after the next step.
         for (const std::int64_t every : {1, 3}) {
           int named = 0;
           for (const int rank : {0, 1, 2}) {
@@ -184,9 +193,11 @@ TEST(ReplicaCheck, WaitsForTheGatherOfWhatOthersUpdated) {
             ++named;
             EXPECT_THAT(said, StartsWith("rank " + std::to_string(rank) +
                                          ": the copy of model.norm.weight differs from"));
-            EXPECT_THAT(said, HasSubstr("after step 3:"));
+            EXPECT_THAT(said,
+                        testing::ContainsRegex(overlaps ? "after step [34]:" : "after step 3:"));
           }
-          EXPECT_GE(named, overlaps ? 2 : 3) << engine << " ZeRO-" << zero_stage << overlaps;
+          EXPECT_GE(named, overlaps && every > 1 ? 2 : 3)
+              << engine << " ZeRO-" << zero_stage << overlaps;
         }
       }
     }
@@ -215,9 +226,12 @@ std::vector<Kept> states_of(const Plan& plan) {
   return kept;
 }
 
-constexpr std::array<const char*, 5> kTexts = {"", "the main weights of ",
+constexpr std::array<const char*, 6> kTexts = {"",
+                                               "",
+                                               "the main weights of ",
                                                "the remainders of the main weights of ",
-                                               "exp_avg of ", "exp_avg_sq of "};
+                                               "exp_avg of ",
+                                               "exp_avg_sq of "};
 
 // The lowest bit of a main weight or of a moment of a run in bf16, of any rank: a comparison of the
 // weights would not see it.
@@ -257,6 +271,106 @@ TEST(ReplicaCheck, FindsTheLowestBitOfStatesThatRanksHaveInCopies) {
       }
       EXPECT_EQ(named, 3) << what;
     }
+  }
+}
+
+/// Layouts whose weights an update or a gather writes anew.
+std::vector<Plan> plans_of_rewritten_weights() {
+  std::vector<Plan> plans;
+  for (const DType precision : {DType::bf16, DType::fp32}) {
+    for (const Way& way : {Way{"shardwise", data_parallel_layout(0, 3)},
+                           Way{"shardwise", data_parallel_layout(0, 3), true},
+                           Way{"shardwise", data_parallel_layout(1, 3)},
+                           Way{"shardwise", data_parallel_layout(2, 3)},
+                           Way{"megatron_ddp", data_parallel_layout(0, 3)},
+                           Way{"megatron_ddp", data_parallel_layout(1, 3)},
+                           Way{"shardwise", data_parallel_layout(3, 2, 3)}}) {
+      if (precision == DType::fp32 && way.remainders) continue;
+      plans.push_back(bf16_plan(way));
+      plans.back().job.precision = precision;
+      plans.back().layout.overlap_param_gather = false;
+    }
+  }
+  return plans;
+}
+
+std::string name_of(const Plan& plan) {
+  return std::string(plan.engine.name) + " ZeRO-" + std::to_string(plan.layout.zero_stage) +
+         (plan.job.precision == DType::bf16 ? " bf16" : " fp32");
+}
+
+// The update of the next step, or the gather after it, writes over the bit: no later comparison
+// would see it.
+TEST(ReplicaCheck, NamesABitThatFlippedInAnyStepSinceTheLastComparison) {
+  constexpr std::int64_t kEvery = 3;
+  std::mt19937 draw(26);
+  const auto below = [&draw](std::int64_t end) {
+    return static_cast<std::int64_t>(draw() % static_cast<std::uint64_t>(end));
+  };
+  for (const Plan& plan : plans_of_rewritten_weights()) {
+    int planted = 0;
+    for (int i = 0; i < 8; ++i) {
+      Flip flip = {static_cast<int>(below(plan.layout.world())), 1 + below(6), kNorm, below(18)};
+      flip.late = true;
+      flip.bit = static_cast<int>(below(plan.job.precision == DType::bf16 ? 7 : 23));
+      std::atomic<int> flipped = 0;
+      const std::string said = ended_by(plan, 9, kEvery, {flip}, &flipped);
+      const std::string what = name_of(plan) + ", rank " + std::to_string(flip.rank) + ", step " +
+                               std::to_string(flip.step) + ", bit " + std::to_string(flip.bit);
+      if (flipped == 0) {
+        EXPECT_EQ(said, "") << what;
+        continue;
+      }
+      ++planted;
+      const std::int64_t step = (flip.step / kEvery + 1) * kEvery;
+      EXPECT_THAT(said, StartsWith("rank " + std::to_string(flip.rank) + ": the copy of ")) << what;
+      // Remainders are of the weight that flipped.
+      EXPECT_THAT(said, testing::ContainsRegex("after step " + std::to_string(step) + "[: ]"))
+          << what;
+    }
+    EXPECT_GE(planted, plan.layout.zero_stage == 3 ? 1 : 8) << name_of(plan);
+  }
+}
+
+// The next step gathers what a rank updated. A bit that flipped before that is on all ranks then,
+// so that no two of them differ. What others have of the bit's place the gather writes anew.
+TEST(ReplicaCheck, NamesTheRankWhoseFlippedBitAGatherSpread) {
+  for (const Way& way :
+       {Way{"shardwise", data_parallel_layout(1, 3)}, Way{"shardwise", data_parallel_layout(2, 3)},
+        Way{"megatron_ddp", data_parallel_layout(1, 3)},
+        Way{"megatron_fsdp", data_parallel_layout(1, 3)},
+        Way{"megatron_fsdp", data_parallel_layout(2, 3)}}) {
+    for (const DType precision : {DType::bf16, DType::fp32}) {
+      Plan plan = bf16_plan(way);
+      plan.job.precision = precision;
+      plan.layout.overlap_param_gather = true;
+      std::vector<int> named;
+      for (int rank = 0; rank < 3; ++rank) {
+        Flip flip = {rank, 4, kNorm, 7};
+        flip.late = true;
+        std::atomic<int> flipped = 0;
+        const std::string said = ended_by(plan, 9, 3, {flip}, &flipped);
+        if (said.empty()) continue;
+        named.push_back(rank);
+        EXPECT_THAT(said, StartsWith("rank " + std::to_string(rank) + ": the copy of ")) << said;
+        EXPECT_THAT(said, HasSubstr("after step 6")) << name_of(plan);
+      }
+      EXPECT_EQ(named.size(), 1U) << name_of(plan);
+    }
+  }
+}
+
+// No learning rate helps against a bit of an exponent.
+TEST(ReplicaCheck, ComesBeforeTheMessageOfALossThatIsNoNumber) {
+  for (const Plan& plan : plans_of_rewritten_weights()) {
+    Flip flip = {1, 2, kNorm, 5};
+    flip.late = true;
+    flip.bit = plan.job.precision == DType::bf16 ? 14 : 30;  // 1 becomes infinite
+    std::atomic<int> flipped = 0;
+    const std::string said = ended_by(plan, 9, 100, {flip}, &flipped);
+    if (flipped == 0) continue;
+    EXPECT_THAT(said, StartsWith("rank 1: the copy of model.norm.weight")) << name_of(plan);
+    EXPECT_THAT(said, HasSubstr("after step 3")) << name_of(plan);
   }
 }
 
