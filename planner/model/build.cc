@@ -93,6 +93,7 @@ ModelSpec assemble(const TransformerConfig& config, const std::string& name) {
     model.moe_intermediate_size = config.moe->intermediate_size;
     model.num_experts = config.moe->num_experts;
     model.num_experts_per_tok = config.moe->num_experts_per_tok;
+    model.router = config.moe->router;
   }
   model.vocab_size = config.vocab_size;
   model.max_position_embeddings = config.max_position_embeddings;

@@ -39,6 +39,7 @@ void read_qwen_experts(ConfigFile& file, TransformerConfig& config) {
     if ((layer + 1) % step != 0) moe.dense_layers.push_back(layer);
   }
   std::sort(moe.dense_layers.begin(), moe.dense_layers.end());
+  moe.router = router_numerics(file, {.norm_topk_prob = false});
   if (moe.num_experts > 0) config.moe = std::move(moe);
 }
 

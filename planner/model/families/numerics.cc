@@ -68,6 +68,22 @@ ModelNumerics llama_numerics(ConfigFile& file) {
   return n;
 }
 
+RouterNumerics router_numerics(ConfigFile& file, RouterNumerics usual) {
+  ObjectReader& reader = file.reader();
+  RouterNumerics router = usual;
+  if (file.has("norm_topk_prob")) {
+    router.norm_topk_prob = reader.boolean_or("norm_topk_prob", usual.norm_topk_prob);
+  }
+  if (file.has("scoring_func")) {
+    router.sigmoid = reader.string_or("scoring_func", "softmax") == "sigmoid";
+  }
+  router.n_group = reader.integer_or("n_group", usual.n_group, 1, kMaxExperts);
+  router.topk_group = reader.integer_or("topk_group", usual.topk_group, 1, kMaxExperts);
+  router.routed_scaling_factor =
+      reader.number_or("routed_scaling_factor", usual.routed_scaling_factor, 0, 1e6);
+  return router;
+}
+
 double rotated_share(ConfigFile& file, std::string_view key, double fallback) {
   constexpr std::string_view kNested = "rope_parameters";
   constexpr std::string_view kNestedKey = "partial_rotary_factor";

@@ -31,6 +31,7 @@ struct MoeConfig {
   bool router_bias = false;
   bool correction_bias = false;  // one untrained number an expert balances the load (DeepSeek-V3)
   bool stacked_experts = false;  // one [experts, in, out] tensor for all experts (GPT-OSS)
+  RouterNumerics router;
 };
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1).

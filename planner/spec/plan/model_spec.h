@@ -132,6 +132,16 @@ struct ModelNumerics {
   friend bool operator==(const ModelNumerics&, const ModelNumerics&) = default;
 };
 
+/// How a router weighs the experts of a token: as ModelNumerics, for models with experts.
+struct RouterNumerics {
+  bool sigmoid = false;              // scoring_func: sigmoid of each logit, not softmax of all
+  bool norm_topk_prob = true;        // weights of the chosen experts are divided by their sum
+  std::int64_t n_group = 1;          // groups of experts
+  std::int64_t topk_group = 1;       // of which a token may choose experts
+  double routed_scaling_factor = 1;  // of the weights
+  friend bool operator==(const RouterNumerics&, const RouterNumerics&) = default;
+};
+
 /// A transformer: kinds of layers and the sequence in which they run. Parameters are exact.
 struct ModelSpec {
   std::string name;        // "llama-3.1-8b"
@@ -150,6 +160,7 @@ struct ModelSpec {
   std::int64_t max_position_embeddings = 0;
   bool tie_word_embeddings = false;  // the head uses the embedding's table, counted once
   ModelNumerics numerics;
+  RouterNumerics router;
   std::vector<LayerSpec> kinds;
   std::vector<int> layers;  // index into kinds, in forward order, embedding first
 

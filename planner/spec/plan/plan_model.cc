@@ -96,6 +96,16 @@ void list_numerics(Io& io, N& n) {
 }
 static_assert(field_count<ModelNumerics>() == 8, "list the new field above");
 
+template <class Io, class R>
+void list_router(Io& io, R& r) {
+  io.boolean("sigmoid", r.sigmoid);
+  io.boolean("norm_topk_prob", r.norm_topk_prob);
+  io.integer("n_group", r.n_group, 1, kMostExtent);
+  io.integer("topk_group", r.topk_group, 1, kMostExtent);
+  io.number("routed_scaling_factor", r.routed_scaling_factor, 0, 1e6);
+}
+static_assert(field_count<RouterNumerics>() == 5, "list the new field above");
+
 template <class Io, class M>
 void list_model(Io& io, M& m) {
   io.require({"name", "kinds", "layers"});
@@ -115,11 +125,14 @@ void list_model(Io& io, M& m) {
   io.integer("max_position_embeddings", m.max_position_embeddings, 0, kMostExtent);
   io.boolean("tie_word_embeddings", m.tie_word_embeddings);
   io.object("numerics", m.numerics, [](auto& nested, auto& n) { list_numerics(nested, n); });
+  if (m.num_experts > 0) {
+    io.object("router", m.router, [](auto& nested, auto& r) { list_router(nested, r); });
+  }
   io.objects("kinds", m.kinds, kMostKinds,
              [](auto& nested, auto& kind) { list_kind(nested, kind); });
   io.integers("layers", m.layers, 0, static_cast<std::int64_t>(kMostKinds));
 }
-static_assert(field_count<ModelSpec>() == 18, "list the new field above");
+static_assert(field_count<ModelSpec>() == 19, "list the new field above");
 
 void check(FieldReader& io, ModelSpec& model) {
   const auto kinds = static_cast<int>(model.kinds.size());
