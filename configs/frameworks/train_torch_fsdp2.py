@@ -90,6 +90,8 @@ def train_step(model, optimizer, data, settings):
 def main():
     asked = job.read_words(["cuda", "cpu"])
     settings = read_settings()
+    if asked.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("no GPU here: --device cpu trains on CPUs, over gloo")
     dist.init_process_group("nccl" if asked.device == "cuda" else "gloo")
     device = torch.device(asked.device)
     if asked.device == "cuda":

@@ -258,6 +258,68 @@ void find_ignored(const Framework& framework, const Settings& settings,
   }
 }
 
+/// \param unread  settings whose values are wrong: rules that ask for them, or for what follows
+/// from
+///                several, are not asked
+std::vector<Finding> found_in(const Framework& framework, const Configuration& configuration,
+                              const Settings& settings, const Values& values,
+                              const std::vector<std::string>& unread) {
+  const auto is_open = [&](const std::string& name) {
+    const bool follows = name.starts_with('@') && !unread.empty();
+    return follows || std::ranges::find(unread, name) != unread.end();
+  };
+  std::vector<Finding> findings;
+  for (const CheckRule& rule : framework.rules) {
+    const bool asks = std::ranges::any_of(rule.when, is_open, &Clause::name) ||
+                      std::ranges::any_of(rule.product, is_open) || is_open(rule.equals);
+    if (asks || !is_broken(framework, rule, values, settings)) continue;
+    findings.push_back(finding_of(rule, values, settings, configuration));
+  }
+  find_two_values(framework, settings, findings);
+  find_wrong_values(framework, settings, findings);
+  if (std::optional<Finding> wrong = wrong_recipe(framework, settings)) {
+    findings.push_back(*std::move(wrong));
+  }
+  std::ranges::move(misplaced_words(framework, configuration), std::back_inserter(findings));
+  std::ranges::move(unexpected_words(framework, configuration), std::back_inserter(findings));
+  find_removed(framework, settings, findings);
+  find_unknown(framework, settings, findings);
+  find_ignored(framework, settings, findings);
+  return findings;
+}
+
+/// Takes settings out that problems stand at. \returns their names
+std::vector<std::string> take_out(const Diagnostics& problems, const Framework& framework,
+                                  std::vector<GivenSetting>& settings) {
+  std::vector<std::string> names;
+  std::erase_if(settings, [&](const GivenSetting& each) {
+    const bool is_wrong = std::ranges::any_of(problems, [&](const Diagnostic& problem) {
+      return problem.file == each.file && problem.line == each.line &&
+             problem.column == each.column && problem.path == each.path;
+    });
+    if (is_wrong) names.push_back(table_name(framework, each).name);
+    return is_wrong;
+  });
+  return names;
+}
+
+/// Settings whose values are of a wrong kind, and what the framework refuses of the others.
+Diagnostics with_other_problems(Diagnostics problems, const Framework& framework,
+                                Configuration configuration, std::int64_t ranks,
+                                const std::optional<ClusterSpec>& cluster) {
+  std::vector<std::string> unread = take_out(problems, framework, configuration.settings);
+  std::ranges::move(take_out(problems, framework, configuration.environment),
+                    std::back_inserter(unread));
+  const Result<Settings> others = settings_of(framework, configuration);
+  if (unread.empty() || !others) return problems;
+  if (ranks == 0) ranks = stated_ranks(framework, *others, configuration);
+  const Values values = rule_values(framework, *others, ranks, cluster);
+  for (Finding& each : found_in(framework, configuration, *others, values, unread)) {
+    if (each.kind == CheckRule::Kind::refused) problems.push_back(std::move(each.what));
+  }
+  return problems;
+}
+
 }  // namespace
 
 std::int64_t stated_ranks(const Framework& framework, const Settings& settings,
@@ -275,30 +337,17 @@ Result<std::vector<Finding>> check_configuration(const Framework& framework,
                                                  std::int64_t ranks,
                                                  const std::optional<ClusterSpec>& cluster) {
   const Result<Settings> settings = settings_of(framework, configuration);
-  if (!settings) return settings.problems();
+  if (!settings) {
+    return with_other_problems(settings.problems(), framework, configuration, ranks, cluster);
+  }
   const std::int64_t stated = stated_ranks(framework, *settings, configuration);
   if (ranks > 0 && stated > 0 && ranks != stated) {
     return flag_contradiction("gpus", std::to_string(ranks), std::to_string(stated),
                               configuration.file);
   }
   if (ranks == 0) ranks = stated;
-  const Values values = rule_values(framework, *settings, ranks, cluster);
-  std::vector<Finding> findings;
-  for (const CheckRule& rule : framework.rules) {
-    if (!is_broken(framework, rule, values, *settings)) continue;
-    findings.push_back(finding_of(rule, values, *settings, configuration));
-  }
-  find_two_values(framework, *settings, findings);
-  find_wrong_values(framework, *settings, findings);
-  if (std::optional<Finding> wrong = wrong_recipe(framework, *settings)) {
-    findings.push_back(*std::move(wrong));
-  }
-  std::ranges::move(misplaced_words(framework, configuration), std::back_inserter(findings));
-  std::ranges::move(unexpected_words(framework, configuration), std::back_inserter(findings));
-  find_removed(framework, *settings, findings);
-  find_unknown(framework, *settings, findings);
-  find_ignored(framework, *settings, findings);
-  return findings;
+  return found_in(framework, configuration, *settings,
+                  rule_values(framework, *settings, ranks, cluster), {});
 }
 
 Diagnostics contradictions_of(const Framework& framework, const Configuration& configuration,

@@ -30,8 +30,9 @@ Finding refused_at(const std::string& source, const char* rule, const GivenSetti
 /// \param ranks    of the job; 0: those that its launcher or a setting states, without which rules
 ///                 that need them are not asked: unasked_rules() names them
 /// \param cluster  that it is for, or nothing
-/// \returns the findings in the order of the rules, or every value of a wrong kind, or that the
-///          ranks are not those that the configuration states
+/// \returns the findings in the order of the rules; or every value of a wrong kind, with what the
+///          framework refuses of the other settings; or that the ranks are not those that the
+///          configuration states
 Result<std::vector<Finding>> check_configuration(const Framework& framework,
                                                  const Configuration& configuration,
                                                  std::int64_t ranks,

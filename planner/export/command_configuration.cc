@@ -21,6 +21,40 @@ namespace shardwise {
 namespace {
 
 /// Reads the words of one command: what is before the program belongs to the launcher.
+/// JSON in which variables that nobody knows are texts: {"stage": $STAGE}. Other files as they are.
+std::string quoted_variables(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || text[first] != '{') return text;
+  std::string made;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted || c != '$') {
+      made += c;
+      if (quoted && c == '\\' && i + 1 < text.size()) {
+        made += text[++i];
+      } else if (c == '"') {
+        quoted = !quoted;
+      }
+      continue;
+    }
+    int braces = 0;
+    made += '"';
+    for (; i < text.size(); ++i) {
+      const char each = text[i];
+      const bool ends = each == ',' || each == ']' || each == '}' || each == '"' || each == ' ' ||
+                        each == '\n' || each == '\t' || each == '\r';
+      if (braces == 0 && ends) break;
+      if (each == '"' || each == '\\' || each == '\n') continue;
+      braces += each == '{' || each == '(' ? 1 : each == '}' || each == ')' ? -1 : 0;
+      made += each;
+    }
+    made += '"';
+    if (i < text.size()) --i;
+  }
+  return made;
+}
+
 class CommandReader {
  public:
   CommandReader(const ShellCommand& command, const std::string& file, const GivenFiles& given)
@@ -221,7 +255,7 @@ class CommandReader {
       if (!hosts) problems = hosts.problems();
       if (hosts) given_.hosts = *std::move(hosts);
     } else {
-      Result<Configuration> read = read_configuration(file.text, file.name);
+      Result<Configuration> read = read_configuration(quoted_variables(file.text), file.name);
       if (!read) problems = read.problems();
       if (read) written_.push_back(placed(*std::move(read), file));
     }

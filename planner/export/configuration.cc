@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <utility>
@@ -60,6 +61,25 @@ Diagnostic not_one(const std::string& file, const std::string& is, const std::st
   return {file, 1, 0, "", fmt::format("is {}, no configuration of a framework", is), hint};
 }
 
+/// A file of a program that starts a framework itself, and names the framework's file.
+std::optional<Diagnostic> of_starter(const JsonValue& root, const std::string& file) {
+  const auto has = [&](std::initializer_list<std::string_view> keys) {
+    return std::ranges::any_of(keys, [&](auto key) { return root.find(key) != nullptr; });
+  };
+  if (has({"base_model"}) && has({"sequence_len", "micro_batch_size", "datasets"})) {
+    return not_one(file, "a file of axolotl",
+                   "give the JSON that its deepspeed: names, or what its fsdp_config: says as "
+                   "accelerate's YAML, and batch, length and precision as flags");
+  }
+  const bool trains = has({"per_device_train_batch_size", "finetuning_type", "output_dir"});
+  if ((has({"model_name_or_path"}) && trains) || has({"train_dataset", "dist_config"})) {
+    return not_one(file, "a file of arguments of a training script (LLaMA-Factory, TRL)",
+                   "give the JSON that its deepspeed: names, or accelerate's YAML, and its "
+                   "arguments as a command behind --");
+  }
+  return std::nullopt;
+}
+
 Result<Configuration> from_keys(const JsonValue& root, const std::string& file) {
   if (root.kind != JsonValue::Kind::object) return not_one(file, "no object", "keys and values");
   const JsonValue* schema = root.find("schema");
@@ -70,6 +90,7 @@ Result<Configuration> from_keys(const JsonValue& root, const std::string& file) 
   if (root.find("model_type") != nullptr || root.find("architectures") != nullptr) {
     return not_one(file, "a model's config.json", "give it as --model");
   }
+  if (std::optional<Diagnostic> other = of_starter(root, file)) return *std::move(other);
   Configuration made;
   made.file = file;
   flatten(root, "", "", file, made);
@@ -238,6 +259,8 @@ void assume_several_gpus(Configuration& job) {
   if (stated(kNamesConfiguration) != job.launcher.end()) return;
   if (stated("distributed_type") != job.launcher.end() || file_not_given(job)) return;
   constexpr std::array<std::string_view, 2> kSharding = {"--fsdp_config", "--deepspeed"};
+  const bool shards =
+      std::ranges::find(job.settings, "--fsdp", &GivenSetting::name) != job.settings.end();
   for (const GivenSetting& each : job.settings) {
     if (each.value || std::ranges::find(kSharding, each.name) != kSharding.end()) return;
   }
@@ -255,8 +278,10 @@ void assume_several_gpus(Configuration& job) {
                                  "unless the machine has a default_config.yaml"
                                : "transformers' Trainer without a file and without --fsdp is "
                                  "DistributedDataParallel";
-  job.notes.push_back({type.file, type.line, type.column, "", says,
-                       "give accelerate's YAML or DeepSpeed's JSON if there is one"});
+  if (!shards) {
+    job.notes.push_back({type.file, type.line, type.column, "", says,
+                         "give accelerate's YAML or DeepSpeed's JSON if there is one"});
+  }
   job.launcher.push_back(std::move(type));
   state_launcher_flags(job);
 }

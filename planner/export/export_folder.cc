@@ -32,7 +32,7 @@ std::string time_words(Seconds change, Seconds step) {
 
 /// Whether a word has a variable that nobody knew where the plan was imported: $1, ${DATA}.
 bool has_open_word(const KeptSetting& kept) {
-  return std::ranges::any_of(kept.words, names_variable);
+  return names_variable(kept.value) || std::ranges::any_of(kept.words, names_variable);
 }
 
 /// The kept settings that are written.
@@ -58,12 +58,15 @@ std::vector<std::string> lost_notes(const Framework& framework, const KeptSettin
   }
   for (const KeptSetting& each : kept.settings) {
     if (!has_open_word(each)) continue;
-    names.push_back(shown(fmt::format("{} {}", each.name, fmt::join(each.words, " "))));
+    names.push_back(shown(each.value.empty()
+                              ? fmt::format("{} {}", each.name, fmt::join(each.words, " "))
+                              : fmt::format("{} {}", each.name, each.value)));
   }
   if (names.empty()) return notes;
-  notes.push_back(
-      fmt::format("not written, since nobody knows the variables here: {}; put them behind run.sh",
-                  fmt::join(names, ", ")));
+  const std::string where =
+      framework.takes_words() ? "put them behind run.sh" : "state them in " + framework.file;
+  notes.push_back(fmt::format("not written, since nobody knows the variables here: {}; {}",
+                              fmt::join(names, ", "), where));
   return notes;
 }
 
@@ -301,16 +304,12 @@ std::vector<std::string> export_notes(const Export& made, const Framework& frame
                     "config.json, such as --rope-type yarn",
                     shown(made.plan.model.name, kLongestName)));
   }
-  const auto& kept = made.plan.kept.settings;
-  const bool has_groups =
-      std::ranges::find(kept, "--moe-router-topk-scaling-factor", &KeptSetting::name) != kept.end();
-  const auto bias = facts.find("model.router_bias");
-  if (asks && !has_groups && bias != facts.end() && bias->second == "true") {
+  const RouterNumerics& router = made.plan.model.router;
+  if (asks && router.n_group > 1 && !router.sigmoid) {
     notes.push_back(fmt::format(
-        "groups and scaling of the router of {} are not in the plan: add "
-        "--moe-router-num-groups, --moe-router-group-topk and --moe-router-topk-scaling-factor "
-        "from its config.json",
-        shown(made.plan.model.name, kLongestName)));
+        "{} chooses groups of experts by the best expert of each, and {} by the sum of several: a "
+        "token may have other experts",
+        shown(made.plan.model.name, kLongestName), framework.label));
   }
   std::ranges::move(lost_notes(framework, made.plan.kept), std::back_inserter(notes));
   const std::string needed = still_needed(made, framework);

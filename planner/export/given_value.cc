@@ -45,6 +45,12 @@ bool is_of_wrong_kind(const SettingSpec& spec, const GivenSetting& given) {
   return std::ranges::find(spec.refuses, kind_name(*given.value)) != spec.refuses.end();
 }
 
+/// Whether a key stands in a file that a script writes.
+bool in_script(const GivenSetting& given) {
+  const auto ends = [&](const char* ending) { return given.file.ends_with(ending); };
+  return !ends(".json") && !ends(".yaml") && !ends(".yml");
+}
+
 /// Whether a word behind the flag is refused: argparse's store_true and tyro's switches take none.
 bool takes_no_word(const Framework& framework, const SettingSpec& spec) {
   if (spec.place != SettingPlace::configuration) return false;
@@ -125,7 +131,7 @@ std::optional<std::string> value_of(const Framework& framework, const SettingSpe
   const bool takes_none = framework.form != ConfigurationForm::arguments && !spec.by_default;
   if (text == "None" && takes_none) return std::nullopt;
   const std::optional<std::string> value = spelled(spec, given, text);
-  const bool is_variable = text.find('$') != std::string::npos && !given.value;
+  const bool is_variable = names_variable(text) && (!given.value || in_script(given));
   if (!value && is_variable) {
     problems.push_back(
         {given.file, given.line, given.column, given.path,

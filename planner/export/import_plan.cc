@@ -16,6 +16,7 @@
 #include "planner/export/described_model.h"
 #include "planner/export/import_assumptions.h"
 #include "planner/export/kept_of.h"
+#include "planner/export/placed_problems.h"
 #include "planner/export/plan_facts.h"
 #include "planner/export/recipe.h"
 #include "planner/export/setting_values.h"
@@ -81,7 +82,9 @@ std::optional<std::string> named_model(const Framework& framework, const Setting
 /// What a model costs: its facts without numbers that change neither memory nor time.
 Values sizes_of(const ModelSpec& model) {
   Values facts = model_facts(model);
-  for (const char* number : {"norm_epsilon", "rope_theta", "rope_scaling", "rope_factor"}) {
+  for (const char* number : {"norm_epsilon", "rope_theta", "rope_scaling", "rope_factor",
+                             "router_before_choice", "router_normalizes", "router_score",
+                             "router_groups", "router_group_topk", "router_scaling"}) {
     facts.erase(std::string("model.") + number);
   }
   return facts;
@@ -190,35 +193,6 @@ std::optional<Diagnostic> other_program(const Framework& framework,
                     "",
                     fmt::format("{} trains another architecture", configuration.program),
                     "a plan follows from the arguments of pretrain_gpt.py"};
-}
-
-/// Where a setting stands that says the field of a flag.
-const GivenSetting* place_of_flag(const std::string& flag, const Framework& framework,
-                                  const Settings& settings) {
-  for (const SettingSpec& spec : framework.settings) {
-    const auto given = settings.given.find(spec.name);
-    if (given != settings.given.end() && !spec.field.empty() && flag_of(spec.field) == flag) {
-      return given->second;
-    }
-  }
-  return nullptr;
-}
-
-/// Problems of flags, at the setting that states the field.
-Diagnostics placed(Diagnostics problems, const Framework& framework, const Settings& settings,
-                   const std::string& file) {
-  for (Diagnostic& each : problems) {
-    const GivenSetting* place = place_of_flag(each.path, framework, settings);
-    if (place != nullptr) {
-      each.file = place->file;
-      each.line = place->line;
-      each.column = place->column;
-      each.path = place->path;
-    } else if (each.file == "command line" && !each.path.empty()) {
-      each.file = file;
-    }
-  }
-  return problems;
 }
 
 /// Puts a fact where a question has it, unless a flag states it.
@@ -355,15 +329,18 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
                       "states a batch for each rank, and not how many ranks there are",
                       "add --gpus, or the launcher that starts them"};
   }
+  const Texts stated = asked.layout.texts;
   problems = fill_question(facts, configuration.file, asked);
   if (!problems.empty()) return problems;
 
   Result<Subject> subject = read_subject(asked.job);
   if (!subject) {
-    return placed(subject.problems(), framework, *settings, configuration.file);
+    return placed(subject.problems(), framework, *settings, configuration.file, asked.job.texts);
   }
   const Result<Layout> layout = read_layout(asked.layout, *subject, BatchWhenOpen::one_microbatch);
-  if (!layout) return placed(layout.problems(), framework, *settings, configuration.file);
+  if (!layout) {
+    return placed(layout.problems(), framework, *settings, configuration.file, stated);
+  }
   Import made;
   made.plan = with_stated_reductions(
       {subject->model, subject->cluster, subject->job, subject->engine, *layout});

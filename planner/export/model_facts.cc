@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,15 +110,35 @@ void add_feed_forward(const ModelSpec& model, const std::vector<const LayerSpec*
   facts.set("num_experts_per_tok", model.num_experts_per_tok);
   facts.set("moe_intermediate_size", model.moe_intermediate_size);
   facts.set("expert_layers", expert_layers(blocks));
-  // As the published models of these families route: norm_topk_prob false, scoring_func sigmoid.
-  const bool whole = model.model_type == "deepseek_v2" || model.model_type == "qwen2_moe";
-  const bool sigmoid = model.model_type == "deepseek_v3";
-  facts.flag("router_before_choice", whole);
-  facts.set("router_score", std::string_view(sigmoid ? "sigmoid" : "softmax"));
-  facts.flag("router_bias", sigmoid);
+  const RouterNumerics& router = model.router;
+  // Softmax of the chosen logits divides by their sum, softmax of all does not.
+  facts.flag("router_before_choice", !router.sigmoid && !router.norm_topk_prob);
+  facts.flag("router_normalizes", router.norm_topk_prob);
+  facts.set("router_score", std::string_view(router.sigmoid ? "sigmoid" : "softmax"));
+  facts.flag("router_bias", std::ranges::any_of(block.parameters, [](const ParameterSpec& each) {
+               return each.name.ends_with("correction_bias");
+             }));
+  facts.set("router_groups", router.n_group);
+  facts.set("router_group_topk", router.topk_group);
+  facts.number("router_scaling", router.routed_scaling_factor);
   const OperationSpec* shared = find(block, "mlp.shared.down_proj");
   if (shared != nullptr) facts.set("shared_intermediate_size", shared->k);
   facts.flag("shared_expert_gate", find(block, "mlp.shared_gate_proj") != nullptr);
+}
+
+/// "4095,0": the tokens before and behind a token that all blocks attend to beside itself. "none"
+/// where all attend to all, "some" where the blocks differ.
+std::string window_of(const std::vector<const LayerSpec*>& blocks) {
+  std::int64_t widest = 0;
+  std::int64_t narrowest = std::numeric_limits<std::int64_t>::max();
+  for (const LayerSpec* each : blocks) {
+    const OperationSpec* core = find(*each, "self_attn.core");
+    const std::int64_t window = core == nullptr ? 0 : core->window;
+    widest = std::max(widest, window);
+    narrowest = std::min(narrowest, window);
+  }
+  if (widest == 0) return "none";
+  return widest == narrowest ? fmt::format("{},0", widest - 1) : "some";
 }
 
 /// What lies around the blocks, and how they are put together.
@@ -126,18 +147,16 @@ void add_frame(const ModelSpec& model, const std::vector<const LayerSpec*>& bloc
   const OperationSpec* norm = find(block, "attention_norm");
   const bool encoders = std::ranges::any_of(
       blocks, [](const LayerSpec* each) { return each->role == LayerRole::encoder_block; });
-  const bool windows = std::ranges::any_of(blocks, [](const LayerSpec* each) {
-    const OperationSpec* core = find(*each, "self_attn.core");
-    return core != nullptr && core->window > 0;
-  });
+  const std::string window = window_of(blocks);
   const auto order = [&](std::string_view first, std::string_view second) {
     const OperationSpec* a = find(block, first);
     const OperationSpec* b = find(block, second);
     return a != nullptr && b != nullptr && a < b;
   };
-  const bool usual = norm != nullptr && !encoders && !windows &&
+  const bool usual = norm != nullptr && !encoders &&
                      find(block, "attention_output_norm") == nullptr &&
                      order("attention_residual", "mlp_norm");
+  facts.set("window", std::string_view(window));
   facts.set("block", std::string_view(usual ? "llama" : "other"));
   facts.set("norm", std::string_view(norm != nullptr && norm->rms ? "rmsnorm" : "layernorm"));
   std::int64_t further = 0;

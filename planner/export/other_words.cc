@@ -34,6 +34,8 @@ bool OtherWords::say_it(const SettingSpec& spec, const std::string& value) const
     const auto at = written.find(spec.name);
     return at == written.end() || at->second != value;
   }
+  // Of a model that has no such thing, and is written without it.
+  if (spec.only_written && !spec.when.empty() && !holds(spec.when, known_)) return true;
   if (settings_.empty() || spec.only_read || spec.field.starts_with("model.")) return false;
   if (spec.place == SettingPlace::environment) return false;
   Values changed = settings_;

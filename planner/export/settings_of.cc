@@ -24,12 +24,14 @@ bool is_auto(const SettingSpec& spec, const GivenSetting& given) {
   return spec.kind != SettingKind::text && given.words == std::vector<std::string>{"auto"};
 }
 
-/// Whether a word behind a flag has a variable that nobody knows, or a list has no word, and the
-/// flag says nothing that a plan has: then it is kept as text, of whatever kind its values are.
+/// Whether a word behind a flag or of a key has a variable that nobody knows, or a list has no
+/// word, and it says nothing that a plan has: then it is kept as text, of whatever kind its values
+/// are.
 bool is_open_text(const Framework& framework, const SettingSpec& spec, const GivenSetting& given) {
   const bool is_empty_list = spec.kind == SettingKind::texts && given.words.empty();
   const bool unknown = is_empty_list || std::ranges::any_of(given.words, names_variable);
-  return !given.value && unknown && says_nothing(framework, spec);
+  const bool is_key = given.value && given.value->kind != JsonValue::Kind::string;
+  return !is_key && unknown && says_nothing(framework, spec);
 }
 
 /// Whether it is a key that the framework knows in its file alone.

@@ -278,28 +278,6 @@ TEST(MegatronImports, AskForTheVocabularyOfATokenizer) {
   EXPECT_THAT(to_string(made.problems()), HasSubstr("every size in the command: --vocab-size too"));
 }
 
-// Source: megatron/core/models/gpt/gpt_layer_specs.py:246, where --qk-layernorm makes the norms of
-// latent attention too; norm_topk_prob and scoring_func of the models' config.json.
-TEST(MegatronExports, TellHowAModelOfDeepseekNormsAndRoutes) {
-  const auto told = [](const std::string& model) {
-    Result<Subject> subject = read_subject({model, "dgx-h100", "64", "megatron_ddp", {}});
-    EXPECT_TRUE(subject.ok()) << to_string(subject.problems());
-    const Result<Layout> layout = read_layout({{{"ep", "4"}}}, *subject);
-    EXPECT_TRUE(layout.ok()) << to_string(layout.problems());
-    Import made;
-    made.plan = {subject->model, subject->cluster, subject->job, subject->engine, *layout};
-    return exported(made);
-  };
-  const std::string lite = told("deepseek-v2-lite");
-  EXPECT_THAT(lite, HasSubstr("\n--qk-layernorm\n"));
-  EXPECT_THAT(lite, HasSubstr("\n--moe-router-pre-softmax\n"));
-  EXPECT_THAT(told("qwen1.5-moe-a2.7b"), HasSubstr("\n--moe-router-pre-softmax\n"));
-  const std::string third = told("deepseek-v3");
-  EXPECT_THAT(third, HasSubstr("\n--moe-router-score-function sigmoid\n"));
-  EXPECT_THAT(third, HasSubstr("\n--moe-router-enable-expert-bias\n"));
-  EXPECT_THAT(told("mixtral-8x7b"), Not(HasSubstr("--moe-router-pre")));
-}
-
 TEST(MegatronImports, SayThatOfAFlagThatStandsTwiceTheLastCounts) {
   const Result<Import> made =
       imported_flags("--bf16 --tensor-model-parallel-size 2 --tensor-model-parallel-size 4");
@@ -311,10 +289,14 @@ TEST(MegatronImports, SayThatOfAFlagThatStandsTwiceTheLastCounts) {
 
 TEST(MegatronImports, RefuseAnotherArchitecture) {
   for (const char* flags : {"--hybrid-layer-pattern M*M*", "--decoder-num-layers 12",
-                            "--experimental-attention-variant gdn"}) {
+                            "--experimental-attention-variant gdn", "--is-hybrid-model",
+                            "--mtp-hybrid-override-pattern M*",
+                            "--heterogeneous-layers-config-encoded-json {}", "--quick-geglu"}) {
     const Result<Import> made = imported_flags(std::string("--bf16 ") + flags);
     ASSERT_FALSE(made.ok()) << flags;
-    EXPECT_THAT(to_string(made.problems()), HasSubstr("plans have equal decoder blocks here"));
+    const bool is_gate = std::string(flags) == "--quick-geglu";
+    EXPECT_THAT(to_string(made.problems()),
+                HasSubstr(is_gate ? "--swiglu" : "plans have equal decoder blocks here"));
   }
   const Result<Configuration> mamba = read_configuration(
       "torchrun --nproc-per-node 8 m/pretrain_mamba.py --num-layers 32 --hidden-size 4096 "
@@ -327,9 +309,31 @@ TEST(MegatronImports, RefuseAnotherArchitecture) {
   const Result<Import> other = import_plan(*load_framework(kMegatron, "--from"), *mamba, asked);
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(to_string(other.problems()), HasSubstr("pretrain_mamba.py trains another"));
-  const Result<Import> window = imported_flags("--bf16 --window-size 1024,0");
-  ASSERT_TRUE(window.ok()) << to_string(window.problems());
-  EXPECT_THAT(test::assumptions_of(*window), HasSubstr("--window-size 1024,0 is kept, and not"));
+}
+
+TEST(MegatronImports, SayWhatChangesBlocksAndIsNoPartOfThePlan) {
+  for (const char* flags :
+       {"--window-size 1024,0", "--spec my.specs my_block", "--softmax-type learnable",
+        "--attention-output-gate", "--rampup-batch-size 16 16 1000", "--no-rope-freq 4",
+        "--moe-expert-capacity-factor 1.5", "--enable-mhc-connections", "--perform-rl-step",
+        "--window-attn-skip-freq 4"}) {
+    const Result<Import> made = imported_flags(std::string("--bf16 ") + flags);
+    ASSERT_TRUE(made.ok()) << to_string(made.problems());
+    const std::string name = std::string(flags).substr(0, std::string(flags).find(' '));
+    EXPECT_THAT(test::assumptions_of(*made), HasSubstr(name)) << flags;
+    EXPECT_THAT(test::assumptions_of(*made), HasSubstr("is kept, and not priced")) << flags;
+    EXPECT_THAT(exported(*made), HasSubstr("\n" + name)) << flags;
+  }
+}
+
+// Of pipelines under FSDP2 another problem would be that of a field which nobody stated.
+TEST(MegatronImports, SayOnlyTheProblemsOfWhatIsStated) {
+  const Result<Import> made = imported_flags(
+      "--bf16 --use-torch-fsdp2 --no-gradient-accumulation-fusion "
+      "--untie-embeddings-and-output-weights --pipeline-model-parallel-size 4");
+  ASSERT_FALSE(made.ok());
+  ASSERT_EQ(made.problems().size(), 1U) << to_string(made.problems());
+  EXPECT_EQ(made.problems().front().path, "--pipeline-model-parallel-size");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "planner/export/export_plan.h"
 #include "planner/export/framework_reader.h"
 #include "planner/export/import_plan.h"
+#include "planner/export/job_files.h"
 #include "tests/planner/export/assumption_texts.h"
 
 namespace shardwise {
@@ -71,6 +72,29 @@ TEST(TorchtitanImports, TakeTheModelOfARecipeFromItsFlag) {
   ASSERT_TRUE(all.ok()) << to_string(all.problems());
   EXPECT_THAT(export_folder(*all, framework, "")->front().text,
               HasSubstr("\n--training.dtype float32\n"));
+}
+
+// run_train.sh reads no TOML since 0.3: torchtitan's own script of older versions did.
+TEST(TorchtitanImports, RefuseTheFileOfOlderVersions) {
+  const Result<Configuration> job =
+      read_job({}, {"CONFIG_FILE=./torchtitan/models/llama3/train_configs/llama3_8b.toml", "NGPU=8",
+                    "./run_train.sh"});
+  ASSERT_TRUE(job.ok()) << to_string(job.problems());
+  const Result<Framework> framework = framework_of(*job, "", "--from");
+  ASSERT_FALSE(framework.ok());
+  EXPECT_EQ(to_string(framework.problems().front()),
+            "command line: --job.config_file: an argument of torchtitan before 0.3: later versions "
+            "read no TOML\n    --module, --config and the overrides");
+}
+
+// torchtitan 0.3.0, torchtitan/models/llama3/config_registry.py:295.
+TEST(TorchtitanImports, KnowTheRecipeOfTheLargestLlama) {
+  const Result<Import> made = of_recipe("llama3 --config llama3_405b", "llama-3.1-405b");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.layout.tp, 8);
+  EXPECT_EQ(made->plan.layout.recompute, Recompute::full);
+  EXPECT_EQ(made->plan.job.sequence_length, 8192);
+  EXPECT_THAT(test::assumptions_of(*made), HasSubstr("llama3_405b: it multiplies in float8"));
 }
 
 }  // namespace

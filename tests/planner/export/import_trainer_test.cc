@@ -225,6 +225,25 @@ TEST(DeepspeedOfAccelerate, RefusesRanksThatShareASequence) {
         "  parallelism_config_sp_size: 2\n"}});
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(to_string(made.problems()), HasSubstr("parallelism_config_sp_size: no plan has 2"));
+  const Result<Configuration> flags = read_job(
+      {}, {"accelerate", "launch", "--use_deepspeed", "--zero_stage", "3", "--num_processes", "4",
+           "--use_parallelism_config", "--parallelism_config_sp_size", "2", "train.py",
+           "--per_device_train_batch_size", "1"});
+  ASSERT_FALSE(flags.ok());
+  EXPECT_THAT(to_string(flags.problems()), HasSubstr("parallelism_config_sp_size: no plan has 2"));
+}
+
+// transformers/training_args.py:1702: the flag shards, and nothing is DistributedDataParallel.
+TEST(AccelerateImports, SayNothingOfReplicasBesideAFlagThatShards) {
+  const auto notes = [](const std::string& flags) {
+    const Result<Configuration> job = read_job(
+        {{"run.sh",
+          "torchrun --nproc_per_node 4 train.py --per_device_train_batch_size 4 " + flags + "\n"}});
+    EXPECT_TRUE(job.ok()) << to_string(job.problems());
+    return job && !job->notes.empty() ? job->notes.front().message : "";
+  };
+  EXPECT_THAT(notes("--bf16 True"), HasSubstr("DistributedDataParallel"));
+  EXPECT_EQ(notes("--fsdp \"full_shard auto_wrap\""), "");
 }
 
 TEST(AccelerateImports, SayThatTheWholeModelIsOneUnit) {
@@ -318,6 +337,30 @@ TEST(Frameworks, AreAskedForByWhatACommandIsOf) {
     ASSERT_FALSE(framework.ok()) << command;
     EXPECT_THAT(framework.problems().front().message, HasSubstr(wanted));
   }
+}
+
+// bf16 and optimizer of these files are no sections of DeepSpeed.
+TEST(Frameworks, DoNotReadFilesOfProgramsThatStartThem) {
+  for (const auto& [text, wanted] : std::vector<std::pair<std::string, std::string>>{
+           {"base_model: m\nsequence_len: 4096\nmicro_batch_size: 2\nbf16: auto\n"
+            "deepspeed: deepspeed_configs/zero1.json\n",
+            "is a file of axolotl"},
+           {"model_name_or_path: m\nstage: sft\nfinetuning_type: full\nbf16: true\n"
+            "deepspeed: ds_z3_config.json\nper_device_train_batch_size: 1\n",
+            "is a file of arguments of a training script"}}) {
+    const Result<Configuration> job = read_job({{"train.yaml", text}});
+    ASSERT_FALSE(job.ok()) << text;
+    EXPECT_THAT(job.problems().front().message, HasSubstr(wanted));
+  }
+}
+
+TEST(DeepspeedImports, SayWhatIsNotPricedOfZenflow) {
+  const Result<Import> made = of_deepspeed(
+      R"("zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"},
+          "zenflow": {"topk_ratio": 0.05, "update_interval": 4}}, "autotuning": {"enabled": true})");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_THAT(test::assumptions_of(*made), HasSubstr("topk_ratio 0.05 is kept, and not priced"));
+  EXPECT_THAT(test::assumptions_of(*made), HasSubstr("autotuning.enabled true is kept, and not"));
 }
 
 }  // namespace

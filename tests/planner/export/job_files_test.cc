@@ -102,7 +102,7 @@ TEST(JobFiles, ReadWhatTheScriptWritesForItsLauncher) {
 
 TEST(JobFiles, SayThatAWrittenFileIsNotRead) {
   const std::string script =
-      "cat > ds.json <<EOF\n{\n \"train_batch_size\": $BATCH}\nEOF\n"
+      "cat > ds.json <<EOF\n{\n \"train_batch_size\": BATCH}\nEOF\n"
       "deepspeed --num_gpus 8 train.py --deepspeed ds.json\n";
   EXPECT_THAT(imported_job({{"run.sh", script}, {"other.json", kDeepspeed}}),
               HasSubstr("run.sh:3: ds.json, which the script writes, is not read: "));
