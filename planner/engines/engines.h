@@ -41,8 +41,8 @@ std::vector<std::string> engine_names();
 const EngineProfile* find_engine(std::string_view name);
 
 /// Engines that a user can run today on such a cluster, for who names none: on GPUs all but
-/// `shardwise`, whose executor runs on CPUs, `megatron_deepspeed`, which is software of 2021, and
-/// `pytorch_ddp`, of which FSDP1's NO_SHARD is the same with fewer bytes; on CPUs `shardwise`
+/// `shardwise`, whose executor was tried on one GPU only, `megatron_deepspeed`, software of 2021,
+/// and `pytorch_ddp`, of which FSDP1's NO_SHARD is the same with fewer bytes; on CPUs `shardwise`
 /// alone, which trains there.
 std::vector<const EngineProfile*> engines_of_today(const ClusterSpec& cluster);
 
