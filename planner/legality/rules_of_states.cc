@@ -248,11 +248,11 @@ const LayoutRule kStateRules[] = {
     {"engine_buckets", "the engine takes the size and padding of its buckets from the layout",
      kReadsBuckets, false,
      [](const LayoutQuestion& q, const Layout& l) {
-       const bool says = l.ddp_bucket_size > 0 || l.ddp_pad_buckets_for_high_nccl_busbw;
-       return says && !chooses_buckets(*q.engine);
+       return (l.ddp_bucket_size > 0 && !takes_bucket_size(*q.engine)) ||
+              (l.ddp_pad_buckets_for_high_nccl_busbw && !chooses_buckets(*q.engine));
      },
      [](const LayoutQuestion& q, const Layout& l) {
-       if (l.ddp_bucket_size > 0)
+       if (l.ddp_bucket_size > 0 && !takes_bucket_size(*q.engine))
          return engine_cannot(q, kBucketSize, "be told the size of its buckets");
        return engine_cannot(q, kPadBuckets, "pad its buckets to 65,536 elements");
      }},

@@ -136,8 +136,8 @@ inline constexpr std::array<FieldText, 30> kLayoutTexts = {{
     {kShardingGroup, "overlap_param_gather", "", "Overlap parameter gathers with forward [true]"},
     {kShardingGroup, "double_buffer", "", "Megatron-FSDP: two persistent unit buffers"},
     {kShardingGroup, "ddp_bucket_size", "N",
-     "Megatron's DDP: elements of a bucket, 0: one for each tensor [40 M, or 1 M for each "
-     "data-parallel rank]"},
+     "Megatron's DDP, PyTorch's: elements of a bucket, 0: one for each tensor [40 M, or 1 M for "
+     "each data-parallel rank; 25 MiB]"},
     {kShardingGroup, "ddp_pad_buckets_for_high_nccl_busbw", "",
      "Megatron's DDP: pad buckets to multiples of 65,536 elements"},
 

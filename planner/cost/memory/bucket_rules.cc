@@ -88,8 +88,12 @@ bool chooses_buckets(const EngineProfile& engine) {
   return engine.gradient_buffer == GradientBuffer::contiguous;
 }
 
+bool takes_bucket_size(const EngineProfile& engine) {
+  return chooses_buckets(engine) || engine.keeps_buckets;
+}
+
 std::int64_t bucket_limit(const EngineProfile& engine, const Layout& layout) {
-  if (layout.ddp_bucket_size > 0 && chooses_buckets(engine)) return layout.ddp_bucket_size;
+  if (layout.ddp_bucket_size > 0 && takes_bucket_size(engine)) return layout.ddp_bucket_size;
   return std::max(engine.bucket_elements,
                   engine.bucket_elements_per_rank * layout.dp() * layout.cp);
 }
@@ -103,7 +107,10 @@ BucketRules bucket_rules(const EngineProfile& engine, const Layout& layout, bool
   BucketRules rules;
   const std::int64_t limit = bucket_limit(engine, layout);
   if (limit > 0 && !has_single_buckets(engine, layout, first)) rules.limit = limit;
-  rules.first_limit = engine.first_bucket_elements > 0 ? engine.first_bucket_elements : rules.limit;
+  // Who says a size has it for the first one too. Source:
+  // pytorch@v2.15.0:torch/nn/parallel/distributed.py, _BucketCapacityConfig.
+  const bool small_first = engine.first_bucket_elements > 0 && layout.ddp_bucket_size == 0;
+  rules.first_limit = small_first ? engine.first_bucket_elements : rules.limit;
   rules.cuts = engine.flattens_gradients;
   // One buffer of that size takes them, unless each bucket has its own.
   rules.ends_before =

@@ -17,6 +17,9 @@ namespace shardwise {
 
 /// Whether the layout says how large the engine's buckets are, and how they are padded: Megatron's.
 bool chooses_buckets(const EngineProfile& engine);
+/// Whether the engine takes the size of its buckets from the layout: those, and PyTorch's
+/// DistributedDataParallel (bucket_cap_mb, of which 1 is 262,144 elements of fp32).
+bool takes_bucket_size(const EngineProfile& engine);
 
 /// Elements with which an engine's bucket of gradients is full: max(40 M, 1 M x dp x cp) under
 /// Megatron unless the layout says how many; 0 where it works by unit.

@@ -176,12 +176,12 @@ SearchSpace every_value(const LayoutQuestion& q) {
   s.store_param_remainders = {false, true};
   s.overlap_grad_reduce = {true, false};
   s.overlap_param_gather = {true, false};
-  if (chooses_buckets(*q.engine)) {
+  if (takes_bucket_size(*q.engine)) {
     // Around the engine's own number.
     const std::int64_t usual = q.engine->bucket_elements;
     s.ddp_bucket_size = {0, usual / 4, usual / 2, usual * 2, usual * 4};
-    s.ddp_pad_buckets_for_high_nccl_busbw = {false, true};
   }
+  if (chooses_buckets(*q.engine)) s.ddp_pad_buckets_for_high_nccl_busbw = {false, true};
   return s;
 }
 
