@@ -99,6 +99,9 @@ ModelSpec assemble(const TransformerConfig& config, const std::string& name) {
   model.max_position_embeddings = config.max_position_embeddings;
   model.tie_word_embeddings = config.tie_word_embeddings;
   model.numerics = config.numerics;
+  if (config.activation == Activation::relu) {
+    model.numerics.activation = ActivationFunction::relu;
+  }
 
   Sequence sequence(model);
   sequence.append("embedding", [&](const std::string&) { return embedding_layer(config); });

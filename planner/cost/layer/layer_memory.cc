@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/cost/layer/autocast_sizes.h"
 #include "planner/cost/layer/engine_layer.h"
 #include "planner/cost/layer/layer_pass.h"
 #include "planner/cost/layer/operation_memory.h"
@@ -42,14 +43,15 @@ bool is_fsdp2(const JobSpec& job, const EngineProfile& engine) {
          kernels_of(job, engine) != Kernels::planned;
 }
 
-/// Bytes of an element of the residual stream between layers. Norms that PEFT has cast to fp32 hand
-/// on fp32, and a product of bitsandbytes returns the type that it is given: so are the stream and
-/// its gradient, with adapters of either type. Sharded units keep norms in 16 bits.
-/// Source: bitsandbytes@0.50.2:bitsandbytes/nn/modules.py, Linear4bit.forward;
+/// Bytes of an element of the residual stream between layers: fp32 under autocast. Norms that PEFT
+/// has cast to fp32 hand on fp32, and a product of bitsandbytes returns the type that it is given:
+/// so are the stream and its gradient, with adapters of either type. Sharded units keep norms in 16
+/// bits. Source: bitsandbytes@0.50.2:bitsandbytes/nn/modules.py, Linear4bit.forward;
 /// peft@v0.21.2:src/peft/utils/other.py; both run under autocast (docs/memory.md, Adapters).
-std::int64_t stream_element(const LayerSpec& layer, const Layout& layout, std::int64_t bytes) {
+std::int64_t stream_element(const LayerSpec& layer, const JobSpec& job, const EngineProfile& engine,
+                            const Layout& layout, std::int64_t bytes) {
   const bool widened = std::ranges::any_of(layer.parameters, is_remainder);
-  return widened && layout.zero_stage < 3 ? kFp32Bytes : bytes;
+  return autocasts(job, engine) || (widened && layout.zero_stage < 3) ? kFp32Bytes : bytes;
 }
 
 PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
@@ -59,9 +61,10 @@ PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSp
   const std::int64_t tokens = layout.micro_batch_size * ceil_div(job.sequence_length, layout.cp);
   const std::int64_t bytes = job.precision == DType::fp32 ? 4 : 2;
   const bool is_input = layer.role == LayerRole::embedding;
-  rules.input = is_input ? 0
-                         : (layout.sequence_parallel ? ceil_div(tokens, layout.tp) : tokens) *
-                               model.hidden_size * stream_element(layer, layout, bytes);
+  rules.input = is_input
+                    ? 0
+                    : (layout.sequence_parallel ? ceil_div(tokens, layout.tp) : tokens) *
+                          model.hidden_size * stream_element(layer, job, engine, layout, bytes);
   rules.gradient_bytes = bytes;
   if (kernels_of(job, engine) == Kernels::planned) {
     rules.stream = (layout.sequence_parallel ? ceil_div(tokens, layout.tp) : tokens) *
@@ -99,15 +102,16 @@ void add_outer(LayerMemory& memory, const std::vector<OperationMemory>& operatio
   // Norm and head are one unit, as torchtitan makes them; Megatron's head is one by itself.
   const bool grouped = is_fsdp2(job, engine) && engine.kernels != Kernels::transformer_engine;
   memory.reduces_apart = grouped && memory.parameters.vocabulary > 0;
+  const std::int64_t bytes = autocasts(job, engine) ? kFp32Bytes : rules.gradient_bytes;
   if (!head) {
-    memory.reduction.gradients = memory.parameters.dense * rules.gradient_bytes;
+    memory.reduction.gradients = memory.parameters.dense * bytes;
     memory.reduction.peak = memory.reduction.gradients;
   }
   const bool sums = rules.weight_gradients != WeightGradients::fused && rules.stream == 0;
   if (!has_tied_table(memory) || !sums) return;
   for (const OperationMemory& m : operations) {
     if (m.operation->kind != OpKind::gemm || m.operation->tp != TpSplit::vocab) continue;
-    memory.tied_gradient += m.weight_rows * m.weight_columns * rules.gradient_bytes;
+    memory.tied_gradient += m.weight_rows * m.weight_columns * bytes;
   }
 }
 

@@ -94,7 +94,7 @@ std::vector<TensorGroup> by_expert(const std::vector<TensorGroup>& tensors) {
 std::vector<TensorGroup> trained_in_order(const LayerSpec& layer, const JobSpec& job,
                                           const EngineProfile& engine, const Layout& layout) {
   std::vector<TensorGroup> tensors;
-  for (const RegisteredTensor& each : registered_tensors(layer, engine)) {
+  for (const RegisteredTensor& each : registered_tensors(layer, job, engine)) {
     const ParameterSpec& first = layer.parameters[static_cast<std::size_t>(each.front())];
     if (!is_trained(first, job)) continue;
     const LocalTensor tensor = local_tensor(layer, each, engine, layout);

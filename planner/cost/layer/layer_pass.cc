@@ -120,7 +120,8 @@ bool TensorWalk::shares_gradient(int i) const {
   const int next = i + 1;
   if (next >= static_cast<int>(operations_.size())) return false;
   const OperationMemory& after = operation(next);
-  return is_stream_residual(after) && after.copies == 0;
+  // One of another type is a tensor of its own.
+  return is_stream_residual(after) && after.copies == 0 && after.output == operation(i).output;
 }
 
 bool TensorWalk::writes_stream(int i) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/layer/adapters.h"
+#include "planner/cost/layer/autocast_sizes.h"
 #include "planner/cost/layer/engine_layer.h"
 #include "planner/cost/layer/operation_sizes.h"
 
@@ -246,6 +247,7 @@ std::vector<OperationMemory> operation_memories(const ModelSpec& model, const La
       m.copies = 0;
     }
   }
+  widen_under_autocast(memories, layer.role != LayerRole::embedding, s);
   return memories;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "planner/cost/layer/autocast_sizes.h"
 #include "planner/cost/layer/expert_load.h"
 #include "planner/cost/layer/key_heads.h"
 #include "planner/cost/layer/saved_tensors.h"
@@ -44,9 +45,11 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.sequence_parallel = layout.sequence_parallel && layout.tp > 1;
   s.chunk_rows = job.loss_chunk_rows;
   s.dropout = job.dropout > 0;
+  s.relu = model.numerics.activation == ActivationFunction::relu;
   s.frozen = job.frozen_base;
   s.names_adapters = job.frozen_base && has_adapters(model);
   s.wide_adapters = s.names_adapters && multiplies_adapters_wide(job, engine);
+  s.autocasts = shardwise::autocasts(job, engine);
   s.precision = job.precision;
   s.recipe = job.fp8_recipe;
   s.saved_inputs = job.saved_linear_inputs;
@@ -247,19 +250,6 @@ void size_attention(OperationMemory& m, const OperationSizes& s) {
     const bool whole = s.cp_kind == ContextParallelKind::all_gather;
     m.backward_extra += (whole ? s.cp : 1) * 2 * key_values;
   }
-}
-
-void size_activation(OperationMemory& m, const OperationSizes& s) {
-  const OperationSpec& op = *m.operation;
-  const std::int64_t rows = op.routed_expert ? s.routed : s.tokens;
-  m.output = rows * s.cut(op.width, op) * s.bytes;
-  m.input_gradient = op.gated ? 2 * m.output : m.output;
-  m.keeps_read[0] = true;
-  if (op.gated && s.kernels == Kernels::eager && !s.own_modules())
-    m.copies = m.output;  // silu(gate) of the product
-  if (!op.routed_expert) return;
-  m.statistics = rows * kFp32Bytes;    // router probabilities, applied here
-  if (!op.gated) m.copies = m.output;  // the value before it is weighted
 }
 
 void size_rope(OperationMemory& m, const OperationSpec& core, const OperationSizes& s) {

@@ -44,9 +44,11 @@ struct OperationSizes {
   bool megatron = false;
   bool sequence_parallel = false;
   bool dropout = false;
+  bool relu = false;            // the activation function is
   bool frozen = false;          // only adapters are trained …
   bool names_adapters = false;  // … those that the model has; else of queries and values
   bool wide_adapters = false;   // which multiply in fp32: multiplies_adapters_wide()
+  bool autocasts = false;       // shardwise::autocasts()
   bool narrow = false;          // products in 8 bits (or 4)
   bool keeps_narrow = false;    // what a product keeps of its input is the 8-bit copy
   bool gathers_narrow = false;  // its matrix arrives in 8 bits

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "planner/cost/layer/autocast_sizes.h"
 #include "planner/cost/layer/engine_layer.h"
 #include "planner/cost/layer/linear_parameters.h"
 
@@ -90,9 +91,20 @@ void register_attention(Registration& registration, const LayerSpec& layer,
   }
 }
 
-/// Forward norms queries and keys each behind their projection.
-std::vector<RegisteredTensor> used_tensors(const LayerSpec& layer) {
+/// Whether a checkpoint has the matrix as [in, out]: GPT-2's Conv1D.
+bool is_transposed(const ParameterSpec& p) {
+  return (p.tp == TpSplit::column && p.tp_dim == 1) || (p.tp == TpSplit::row && p.tp_dim == 0);
+}
+
+/// Forward norms queries and keys each behind their projection. Under autocast a Linear casts its
+/// bias first, a Conv1D its matrix, and backward widens the gradients in the opposite order.
+std::vector<RegisteredTensor> used_tensors(const LayerSpec& layer, bool casts) {
   Registration registration(layer);
+  for (const LinearParameters& linear : linear_parameters(layer)) {
+    const bool turns = casts && linear.bias >= 0 &&
+                       !is_transposed(layer.parameters[static_cast<std::size_t>(linear.weight)]);
+    if (turns) registration.move(linear.bias, linear.weight);
+  }
   const auto find = [&](std::string_view name) { return registration.find("self_attn.", name); };
   const LinearParameters* keys = find("k_proj");
   const LinearParameters* values = find("v_proj");
@@ -116,17 +128,16 @@ std::vector<RegisteredTensor> megatron_tensors(const LayerSpec& layer) {
   return registration.take();
 }
 
-std::vector<RegisteredTensor> registered_tensors(const LayerSpec& layer,
+std::vector<RegisteredTensor> registered_tensors(const LayerSpec& layer, const JobSpec& job,
                                                  const EngineProfile& engine) {
   const bool megatron = engine.gradient_buffer == GradientBuffer::contiguous;
   if (megatron) return megatron_tensors(layer);
-  return engine.keeps_buckets ? used_tensors(layer) : Registration(layer).take();
+  return engine.keeps_buckets ? used_tensors(layer, autocasts(job, engine))
+                              : Registration(layer).take();
 }
 
 std::int64_t module_row(const ParameterSpec& p, std::int64_t rows, std::int64_t row_elements) {
-  const bool in_first =
-      (p.tp == TpSplit::column && p.tp_dim == 1) || (p.tp == TpSplit::row && p.tp_dim == 0);
-  return in_first && p.shape.size() == 2 ? rows : row_elements;
+  return is_transposed(p) && p.shape.size() == 2 ? rows : row_elements;
 }
 
 }  // namespace shardwise

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "planner/spec/plan/engine_profile.h"
+#include "planner/spec/plan/job_spec.h"
 #include "planner/spec/plan/model_spec.h"
 
 namespace shardwise {
@@ -27,7 +28,7 @@ using RegisteredTensor = std::vector<std::int32_t>;
 /// Megatron-LM@d98e8a64:megatron/core/transformer/attention.py:413, 1692, 2109-2121;
 /// multi_latent_attention.py:221, 510-604; transformer_layer.py:368-456; mlp.py; moe/moe_layer.py;
 /// megatron/core/models/gpt/gpt_layer_specs.py, get_gpt_layer_with_transformer_engine_submodules.
-std::vector<RegisteredTensor> registered_tensors(const LayerSpec& layer,
+std::vector<RegisteredTensor> registered_tensors(const LayerSpec& layer, const JobSpec& job,
                                                  const EngineProfile& engine);
 /// The same as Megatron's modules hold and register them.
 std::vector<RegisteredTensor> megatron_tensors(const LayerSpec& layer);

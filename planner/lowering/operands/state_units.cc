@@ -148,7 +148,8 @@ StateUnits state_units(const LoweringContext& context, std::int32_t stage) {
   for (const StageLayer& slot : slots) {
     const std::int32_t number = slot.layer;
     const LayerSpec& layer = context.plan->model.kinds[static_cast<std::size_t>(slot.kind)];
-    const std::vector<RegisteredTensor> tensors = registered_tensors(layer, context.engine());
+    const std::vector<RegisteredTensor> tensors =
+        registered_tensors(layer, context.plan->job, context.engine());
     std::vector<Turn>& own = turns[fills && is_outside(layer.role) ? 1 : 0];
     if (slot.copies_table) own.push_back({number, kTableCopy, false});
     for (std::size_t t = tensors.size(); t-- > 0;) {

@@ -46,9 +46,10 @@ MODELS = {
     "gemma2-2": shapes.cut(shapes.GEMMA2, 2)}
 
 
-def case(model, ranks, mbs=1, seq=1024, recompute="none", precision="fp32", batches=1):
+def case(model, ranks, mbs=1, seq=1024, recompute="none", precision="fp32", batches=1,
+         cap=None):
     return {"model": model, "ranks": ranks, "mbs": mbs, "seq": seq, "recompute": recompute,
-            "precision": precision, "batches": batches}
+            "precision": precision, "batches": batches, "cap": cap}
 
 
 def cases():
@@ -79,6 +80,22 @@ def cases():
     yield case("8b-4", 8, seq=8192, recompute="full", precision="bf16")
     yield case("1b-4-tied", 8, seq=4096, precision="bf16")
     yield case("gpt2", 8, 4, precision="bf16")
+    yield case("thin-4", 8, seq=4096, precision="bf16")
+    yield case("thin-4", 8, seq=8192, recompute="full", precision="bf16")
+    yield case("8b-4", 8, seq=8192, precision="bf16", batches=2)
+    yield case("8b-4", 64, mbs=2, seq=2048, precision="bf16")
+    yield case("13b-4", 64, seq=4096, precision="bf16")
+    yield case("qwen2-7b-2", 8, seq=4096, precision="bf16")
+    yield case("qwen3-1b-4", 8, seq=8192, precision="bf16")
+    yield case("qwen3-1b-4", 8, seq=8192, recompute="full", precision="bf16")
+    yield case("phi3-2", 8, seq=8192, precision="bf16")
+    yield case("neox-4", 8, seq=4096, precision="bf16")
+    yield case("opt-4", 8, seq=2048, precision="bf16")
+    yield case("opt-4", 8, seq=2048)
+    for cap in (1, 100):
+        yield case("8b-4", 8, cap=cap)
+    yield case("1b-4-tied", 64, precision="bf16", cap=10)
+    yield case("odder", 8, seq=256, batches=2, cap=50)
 
 
 def name(case):
@@ -86,6 +103,7 @@ def name(case):
     words += [case["precision"]] if case["precision"] != "fp32" else []
     words += ["full recompute"] if case["recompute"] == "full" else []
     words += [f"{case['batches']} micro-batches"] if case["batches"] > 1 else []
+    words += [f"bucket_cap_mb {case['cap']}"] if case["cap"] else []
     return ", ".join(words)
 
 
@@ -170,10 +188,11 @@ def measure(case):
         tracker, buckets = MemTracker(), []
         tracker.track_external(model)
         with tracker:  # which then knows the buckets
-            ddp = FakeDDP(model, init_sync=False)
+            ddp = FakeDDP(model, init_sync=False, bucket_cap_mb=case["cap"])
         ddp.register_comm_hook(buckets, reduced)
         ledger, lists = steps_of(ddp, case, tracker, buckets)
     layout = {"dp_shard": case["ranks"], "zero_stage": 0, "micro_batch_size": case["mbs"]}
+    layout |= {"ddp_bucket_size": case["cap"] << 18} if case["cap"] else {}
     layout |= {"recompute": "full"} if case["recompute"] == "full" else {}
     job = {"sequence_length": case["seq"], "precision": case["precision"],
            "loss": "materialised", "rms_norm": "composite"}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Jobs drawn at random, put to an engine's own code as its maker beside this file puts the goldens'.
 
-    ENGINE=fsdp2  # or fsdp1, deepspeed, megatron_ddp, megatron_fsdp: what its maker needs is there
+    ENGINE=fsdp2  # or fsdp1, pytorch_ddp, deepspeed, megatron_ddp, megatron_fsdp: what its maker needs is there
     venv/bin/python tests/golden/engines/random_cases.py $ENGINE SEED COUNT > /tmp/$ENGINE.json
     build/dev/bin/engine_goldens /tmp/$ENGINE.json           # cases, figures, how many differ
     build/dev/bin/engine_goldens --known /tmp/$ENGINE.json   # which, and by how much
@@ -16,7 +16,7 @@ import sys
 import golden
 import shapes
 
-MAKERS = {"fsdp2": "fsdp2", "fsdp1": "fsdp1", "deepspeed": "deepspeed_zero",
+MAKERS = {"fsdp2": "fsdp2", "fsdp1": "fsdp1", "pytorch_ddp": "pytorch_ddp", "deepspeed": "deepspeed_zero",
           "megatron_ddp": "megatron_ddp", "megatron_fsdp": "megatron_fsdp"}
 TABLES = [32000, 50257, 128256, 152064]
 
@@ -122,6 +122,12 @@ def draw_fsdp1(draw, maker, name):
     return shape(draw, draw.choice([2, 3, 4, 6]), odd=False), maker.case(
         name, draw.choice([2, 4, 8, 16, 24, 64]), *batch(draw, 4096),
         draw.choice(["none", "full"]), **more)
+
+
+def draw_pytorch_ddp(draw, maker, name):
+    return shape(draw, draw.choice([2, 3, 4, 6]), odd=draw.random() < 0.3), maker.case(
+        name, draw.choice([2, 8, 24, 64]), *batch(draw, 8192), draw.choice(["none", "full"]),
+        draw.choice(["fp32", "bf16", "bf16"]), draw.choice([1, 1, 2]))
 
 
 def draw_deepspeed(draw, maker, name):

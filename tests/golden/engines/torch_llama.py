@@ -61,6 +61,8 @@ def flash_gradients(q, k, v):
 
 
 def flash(module, query, key, value, attention_mask, **_):  # [batch, heads, seq, width]
+    if torch.is_autocast_enabled("cpu"):  # which has scaled_dot_product_attention in its list
+        query, key, value = (t.bfloat16() for t in (query, key, value))
     return Flash.apply(query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)), None
 
 

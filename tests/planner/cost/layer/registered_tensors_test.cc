@@ -23,7 +23,7 @@ std::vector<std::string> registered(const std::string& model, const std::string&
   const ModelSpec spec = *load_model(model);
   const EngineLayer layer(*std::ranges::find(spec.kinds, kind, &LayerSpec::name), engine);
   std::vector<std::string> names;
-  for (const RegisteredTensor& tensor : registered_tensors(*layer, engine)) {
+  for (const RegisteredTensor& tensor : registered_tensors(*layer, JobSpec{}, engine)) {
     std::string joined;
     for (const std::int32_t p : tensor) {
       std::string name = layer->parameters[static_cast<std::size_t>(p)].name.substr(prefix.size());
@@ -99,13 +99,24 @@ TEST(RegisteredTensors, OfMegatronsCrossAttentionHaveOneMatrixForKeysAndValues) 
                           "2.DenseReluDense.wi", "2.DenseReluDense.wo"));
 }
 
+TEST(RegisteredTensors, OfLinearsUnderAutocastHaveTheBiasFirst) {
+  const std::vector<std::string> names =
+      registered("qwen2.5-7b", "block", "model.layers.{layer}.", pytorch_ddp());  // in bf16
+  EXPECT_THAT(std::vector<std::string>(names.begin() + 1, names.begin() + 8),
+              ElementsAre("self_attn.q_proj.bias", "self_attn.q_proj", "self_attn.k_proj.bias",
+                          "self_attn.k_proj", "self_attn.v_proj.bias", "self_attn.v_proj",
+                          "self_attn.o_proj"));
+}
+
 TEST(RegisteredTensors, OfOtherEnginesAreTheCheckpoints) {
   const ModelSpec spec = *load_model("qwen2.5-7b");
+  JobSpec job;
+  job.precision = DType::fp32;
   for (const std::string& name : engine_names()) {
     if (name == "megatron_ddp") continue;
     const EngineProfile& engine = *find_engine(name);
     for (const LayerSpec& layer : spec.kinds) {
-      const std::vector<RegisteredTensor> tensors = registered_tensors(layer, engine);
+      const std::vector<RegisteredTensor> tensors = registered_tensors(layer, job, engine);
       ASSERT_EQ(tensors.size(), layer.parameters.size()) << engine.name;
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         EXPECT_THAT(tensors[i], ElementsAre(static_cast<std::int32_t>(i))) << engine.name;
