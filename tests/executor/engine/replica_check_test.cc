@@ -5,15 +5,11 @@
 
 #include <array>
 #include <atomic>
-#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "executor/comm/thread_world.h"
-#include "executor/device/cpu/cpu_device.h"
-#include "planner/spec/text/error.h"
-#include "tests/executor/engine/stand_in.h"
+#include "tests/executor/engine/flips.h"
 
 namespace shardwise::exec::test {
 namespace {
@@ -22,88 +18,6 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-/// A bit of a number that a rank keeps, which is flipped after a step.
-struct Flip {
-  int rank = 0;
-  std::int64_t step = 0;     // trained before it
-  std::string tensor;        // a rank that keeps none of it flips nothing
-  std::int64_t element = 0;  // of the tensor
-  Kept kept = Kept::weights;
-  int bit = 0;        // from the lowest
-  bool late = false;  // after the comparison of that step, if there is one
-};
-
-std::byte* begin_of(Kept kept, const RankState::View& view) {
-  if (kept == Kept::weights) return view.weights.data;
-  if (kept == Kept::main_weights) return view.main.data;
-  if (kept == Kept::exp_avg) return view.exp_avg.data;
-  if (kept == Kept::exp_avg_sq) return view.exp_avg_sq.data;
-  return reinterpret_cast<std::byte*>(view.remainders.data());
-}
-
-std::int64_t bytes_each(Kept kept, const RankState& state) {
-  if (kept == Kept::weights) return bytes_of(state.types().weights);
-  return kept == Kept::remainders ? 2 : 4;
-}
-
-/// \returns whether the rank keeps it
-bool flip(const Flip& planted, const Trainer& trainer, const Arena& arena) {
-  const RankState& state = trainer.state();
-  bool flipped = false;
-  for (std::size_t u = 0; u < state.units().units.size(); ++u) {
-    const RankState::View view = state.view(arena, 0, u);
-    const ShardRange held = planted.kept == Kept::weights ? state.keeps(u) : view.held;
-    for (const UnitTensor& tensor : state.units().units[u].tensors) {
-      const std::int64_t at = tensor.begin + planted.element - held.begin;
-      if (tensor.name != planted.tensor || at < 0 || at >= held.count) continue;
-      const std::int64_t byte = at * bytes_each(planted.kept, state) + planted.bit / 8;
-      begin_of(planted.kept, view)[byte] ^= std::byte{1} << (planted.bit % 8);
-      flipped = true;
-    }
-  }
-  return flipped;
-}
-
-/// Trains with comparisons every `every` steps. \returns what ended the run; empty when nothing did
-/// \param flipped  counts the flips; may be null
-std::string ended_by(const Plan& plan, std::int64_t steps, std::int64_t every,
-                     const std::vector<Flip>& flips, std::atomic<int>* flipped = nullptr) {
-  const TokenSequences data = laptop_text(plan);
-  AbortSignal abort;
-  CpuDevice device;
-  std::vector<Arena> arenas(static_cast<std::size_t>(plan.layout.world()));
-  try {
-    run_ranks(
-        static_cast<int>(plan.layout.world()), abort,
-        [&](World& world) {
-          Arena& arena = arenas[static_cast<std::size_t>(world.rank())];
-          Trainer trainer(plan, world, device, arena, abort, {}, stand_in_kernels(plan));
-          trainer.initialise();
-          ReplicaCheck replicas(trainer, plan.layout, world, device, arena, abort);
-          while (trainer.next_step() < steps) {
-            const std::int64_t done = trainer.next_step() + 1;
-            const auto plant = [&](bool late) {
-              for (const Flip& each : flips) {
-                if (each.rank != world.rank() || each.step != done || each.late != late) continue;
-                if (flip(each, trainer, arena) && flipped != nullptr) ++*flipped;
-              }
-            };
-            if (done % every == 0) replicas.before_step();
-            trainer.step(data);
-            plant(false);
-            if (done % every == 0) replicas.after_step(done);
-            plant(true);
-          }
-        },
-        std::chrono::seconds(60));
-  } catch (const IoError& ended) {
-    return ended.what();
-  }
-  return "";
-}
-
-constexpr const char* kNorm = "model.norm.weight";
 
 TEST(WeightHash, IsAnotherForEveryBitAndTheSameForEveryCut) {
   std::vector<std::byte> bytes(100);
@@ -204,21 +118,6 @@ TEST(ReplicaCheck, WaitsForTheGatherOfWhatOthersUpdated) {
   }
 }
 
-/// A way of training that keeps some numbers on several ranks.
-struct Way {
-  const char* engine = "";
-  Layout layout;
-  bool remainders = false;
-};
-
-Plan bf16_plan(const Way& way) {
-  Plan plan =
-      way.layout.pp > 1 ? deep_plan(way.layout, 2) : laptop_plan(way.engine, way.layout, 1, false);
-  plan.layout.store_param_remainders = way.remainders;
-  plan.job.precision = DType::bf16;
-  return plan;
-}
-
 std::vector<Kept> states_of(const Plan& plan) {
   const StateTypes types = state_types(lowering_context(plan, Granularity::layer, false));
   std::vector<Kept> kept = {Kept::exp_avg, Kept::exp_avg_sq};
@@ -271,106 +170,6 @@ TEST(ReplicaCheck, FindsTheLowestBitOfStatesThatRanksHaveInCopies) {
       }
       EXPECT_EQ(named, 3) << what;
     }
-  }
-}
-
-/// Layouts whose weights an update or a gather writes anew.
-std::vector<Plan> plans_of_rewritten_weights() {
-  std::vector<Plan> plans;
-  for (const DType precision : {DType::bf16, DType::fp32}) {
-    for (const Way& way : {Way{"shardwise", data_parallel_layout(0, 3)},
-                           Way{"shardwise", data_parallel_layout(0, 3), true},
-                           Way{"shardwise", data_parallel_layout(1, 3)},
-                           Way{"shardwise", data_parallel_layout(2, 3)},
-                           Way{"megatron_ddp", data_parallel_layout(0, 3)},
-                           Way{"megatron_ddp", data_parallel_layout(1, 3)},
-                           Way{"shardwise", data_parallel_layout(3, 2, 3)}}) {
-      if (precision == DType::fp32 && way.remainders) continue;
-      plans.push_back(bf16_plan(way));
-      plans.back().job.precision = precision;
-      plans.back().layout.overlap_param_gather = false;
-    }
-  }
-  return plans;
-}
-
-std::string name_of(const Plan& plan) {
-  return std::string(plan.engine.name) + " ZeRO-" + std::to_string(plan.layout.zero_stage) +
-         (plan.job.precision == DType::bf16 ? " bf16" : " fp32");
-}
-
-// The update of the next step, or the gather after it, writes over the bit: no later comparison
-// would see it.
-TEST(ReplicaCheck, NamesABitThatFlippedInAnyStepSinceTheLastComparison) {
-  constexpr std::int64_t kEvery = 3;
-  std::mt19937 draw(26);
-  const auto below = [&draw](std::int64_t end) {
-    return static_cast<std::int64_t>(draw() % static_cast<std::uint64_t>(end));
-  };
-  for (const Plan& plan : plans_of_rewritten_weights()) {
-    int planted = 0;
-    for (int i = 0; i < 8; ++i) {
-      Flip flip = {static_cast<int>(below(plan.layout.world())), 1 + below(6), kNorm, below(18)};
-      flip.late = true;
-      flip.bit = static_cast<int>(below(plan.job.precision == DType::bf16 ? 7 : 23));
-      std::atomic<int> flipped = 0;
-      const std::string said = ended_by(plan, 9, kEvery, {flip}, &flipped);
-      const std::string what = name_of(plan) + ", rank " + std::to_string(flip.rank) + ", step " +
-                               std::to_string(flip.step) + ", bit " + std::to_string(flip.bit);
-      if (flipped == 0) {
-        EXPECT_EQ(said, "") << what;
-        continue;
-      }
-      ++planted;
-      const std::int64_t step = (flip.step / kEvery + 1) * kEvery;
-      EXPECT_THAT(said, StartsWith("rank " + std::to_string(flip.rank) + ": the copy of ")) << what;
-      // Remainders are of the weight that flipped.
-      EXPECT_THAT(said, testing::ContainsRegex("after step " + std::to_string(step) + "[: ]"))
-          << what;
-    }
-    EXPECT_GE(planted, plan.layout.zero_stage == 3 ? 1 : 8) << name_of(plan);
-  }
-}
-
-// The next step gathers what a rank updated. A bit that flipped before that is on all ranks then,
-// so that no two of them differ. What others have of the bit's place the gather writes anew.
-TEST(ReplicaCheck, NamesTheRankWhoseFlippedBitAGatherSpread) {
-  for (const Way& way :
-       {Way{"shardwise", data_parallel_layout(1, 3)}, Way{"shardwise", data_parallel_layout(2, 3)},
-        Way{"megatron_ddp", data_parallel_layout(1, 3)},
-        Way{"megatron_fsdp", data_parallel_layout(1, 3)},
-        Way{"megatron_fsdp", data_parallel_layout(2, 3)}}) {
-    for (const DType precision : {DType::bf16, DType::fp32}) {
-      Plan plan = bf16_plan(way);
-      plan.job.precision = precision;
-      plan.layout.overlap_param_gather = true;
-      std::vector<int> named;
-      for (int rank = 0; rank < 3; ++rank) {
-        Flip flip = {rank, 4, kNorm, 7};
-        flip.late = true;
-        std::atomic<int> flipped = 0;
-        const std::string said = ended_by(plan, 9, 3, {flip}, &flipped);
-        if (said.empty()) continue;
-        named.push_back(rank);
-        EXPECT_THAT(said, StartsWith("rank " + std::to_string(rank) + ": the copy of ")) << said;
-        EXPECT_THAT(said, HasSubstr("after step 6")) << name_of(plan);
-      }
-      EXPECT_EQ(named.size(), 1U) << name_of(plan);
-    }
-  }
-}
-
-// No learning rate helps against a bit of an exponent.
-TEST(ReplicaCheck, ComesBeforeTheMessageOfALossThatIsNoNumber) {
-  for (const Plan& plan : plans_of_rewritten_weights()) {
-    Flip flip = {1, 2, kNorm, 5};
-    flip.late = true;
-    flip.bit = plan.job.precision == DType::bf16 ? 14 : 30;  // 1 becomes infinite
-    std::atomic<int> flipped = 0;
-    const std::string said = ended_by(plan, 9, 100, {flip}, &flipped);
-    if (flipped == 0) continue;
-    EXPECT_THAT(said, StartsWith("rank 1: the copy of model.norm.weight")) << name_of(plan);
-    EXPECT_THAT(said, HasSubstr("after step 3")) << name_of(plan);
   }
 }
 
