@@ -41,9 +41,11 @@ ActivationFunction activation_function(std::string_view name);
 /// Norms, activation and rotary angles of Llama's file and those of its kind: rope_theta and
 /// rope_scaling, or both in rope_parameters as transformers 5 writes them.
 ModelNumerics llama_numerics(ConfigFile& file);
-/// Reads how the experts of a token are weighed.
+/// Reads whether the weights of the experts of a token add up to 1.
 /// \param usual  of a file that does not say it: the defaults of the family's class
 RouterNumerics router_numerics(ConfigFile& file, RouterNumerics usual);
+/// Reads that, groups of experts and the factor of their weights.
+RouterNumerics grouped_router_numerics(ConfigFile& file, RouterNumerics usual);
 
 /// Stands for a key that a family's files may have without any meaning.
 inline constexpr std::int64_t kNoSuchKey = -1;

@@ -55,9 +55,9 @@ TransformerConfig read_deepseek_v2(ConfigFile& file) {
   c.numerics = llama_numerics(file);
   read_deepseek_latent_attention(file, c);
   c.moe = read_deepseek_experts(file, c, {.n_shared_experts = 2, .first_k_dense_replace = 0});
-  c.moe->router = router_numerics(file, {.norm_topk_prob = false});
+  c.moe->router = grouped_router_numerics(file, {.norm_topk_prob = false});
   // "greedy" chooses among all experts, whatever n_group says.
-  if (file.reader().string_or("topk_method", "greedy") == "greedy") {
+  if (file.text("topk_method", "greedy") == "greedy") {
     c.moe->router.n_group = c.moe->router.topk_group = 1;
   }
   return c;
@@ -72,7 +72,7 @@ TransformerConfig read_deepseek_v3(ConfigFile& file) {
   MoeConfig moe =
       read_deepseek_experts(file, c, {.n_shared_experts = 1, .first_k_dense_replace = 3});
   moe.correction_bias = true;
-  moe.router = router_numerics(
+  moe.router = grouped_router_numerics(
       file, {.sigmoid = true, .n_group = 8, .topk_group = 4, .routed_scaling_factor = 2.5});
   c.moe = std::move(moe);
   // In the checkpoint and in DeepSeek's training; transformers leaves these layers out.

@@ -69,18 +69,21 @@ ModelNumerics llama_numerics(ConfigFile& file) {
 }
 
 RouterNumerics router_numerics(ConfigFile& file, RouterNumerics usual) {
-  ObjectReader& reader = file.reader();
   RouterNumerics router = usual;
-  if (file.has("norm_topk_prob")) {
-    router.norm_topk_prob = reader.boolean_or("norm_topk_prob", usual.norm_topk_prob);
-  }
-  if (file.has("scoring_func")) {
-    router.sigmoid = reader.string_or("scoring_func", "softmax") == "sigmoid";
-  }
-  router.n_group = reader.integer_or("n_group", usual.n_group, 1, kMaxExperts);
-  router.topk_group = reader.integer_or("topk_group", usual.topk_group, 1, kMaxExperts);
+  router.norm_topk_prob = file.flag("norm_topk_prob", usual.norm_topk_prob);
+  return router;
+}
+
+RouterNumerics grouped_router_numerics(ConfigFile& file, RouterNumerics usual) {
+  RouterNumerics router = router_numerics(file, usual);
+  const auto groups = [&](std::string_view key, std::int64_t fallback) {
+    if (!file.has(key)) file.assume(key, std::to_string(fallback));
+    return file.reader().integer_or(key, fallback, 1, kMaxExperts);
+  };
+  router.n_group = groups("n_group", usual.n_group);
+  router.topk_group = groups("topk_group", usual.topk_group);
   router.routed_scaling_factor =
-      reader.number_or("routed_scaling_factor", usual.routed_scaling_factor, 0, 1e6);
+      file.number("routed_scaling_factor", usual.routed_scaling_factor, 0, 1e6);
   return router;
 }
 
