@@ -15,6 +15,7 @@ namespace shardwise {
 namespace {
 
 constexpr const char* kEngine = "fsdp2";
+constexpr const char* kOneGpuEngine = "fsdp1";
 
 bool is_makers(const ClusterSummary& cluster) { return cluster.name.starts_with("dgx-"); }
 
@@ -54,7 +55,14 @@ Result<EstimateAnswer> answer_fits(const AskedFits& asked) {
   question.job = asked.job;
   question.layout = asked.layout;
   question.job.cluster = *cluster;
-  if (question.job.engine.empty()) {
+  if (question.job.engine.empty() && question.job.gpus == "1") {
+    // One GPU shards nothing: the usual loop, whose optimizers are all of PyTorch's and
+    // bitsandbytes'.
+    question.job.engine = kOneGpuEngine;
+    said.push_back({"fits.engine", "PyTorch on one GPU, as FSDP1 without sharding (--engine)",
+                    "docs/engines.md"});
+    if (is_open(question.layout.texts, "zero_stage")) question.layout.texts["zero_stage"] = "0";
+  } else if (question.job.engine.empty()) {
     question.job.engine = kEngine;
     said.push_back({"fits.engine", "FSDP2 (--engine)", "docs/engines.md"});
     if (is_open(question.layout.texts, "zero_stage")) {

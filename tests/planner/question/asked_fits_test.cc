@@ -43,6 +43,23 @@ TEST(AskedFits, KnowsCardsByTheNamesInUse) {
   }
 }
 
+// QLoRA trained 33B on one GPU of 24 GB and 65B on one of 48 GB (Dettmers et al.,
+// arXiv:2305.14314), with paged optimizers.
+TEST(AskedFits, ShardsNothingOnOneGpu) {
+  for (const auto& [model, gpu] : {std::pair{"llama-30b", "RTX 3090"}, {"llama-65b", "A6000"}}) {
+    AskedFits asked = question(gpu, "1");
+    asked.job.model = model;
+    asked.job.texts = {{"lora_targets", "all-linear"}, {"lora_rank", "64"},
+                       {"base_format", "nf4_double"},  {"main_dtype", "bf16"},
+                       {"sequence_length", "512"},     {"global_batch_size", "1"}};
+    asked.layout.texts = {{"recompute", "full"}};
+    const EstimateAnswer answer = fits_answer(asked);
+    EXPECT_EQ(answer.subject.engine.name, "fsdp1") << model;
+    EXPECT_EQ(answer.layout.zero_stage, 0) << model;
+    EXPECT_NE(answer.report.verdict.fit, Fit::does_not_fit) << model;
+  }
+}
+
 bool fits_with(const EstimateAnswer& answer, JobSpec job, const Layout& layout) {
   const Subject& s = answer.subject;
   const Evaluation cost = evaluate(s.model, s.cluster, job, s.engine, layout);
