@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "answers/simulated_steps.h"
+#include "planner/cost/layer/operation_memory.h"
+#include "planner/estimate/loss_rows.h"
 #include "planner/search/layouts_below.h"
 #include "planner/spec/text/format.h"
 
@@ -25,20 +27,49 @@ struct OpenLayouts {
   Seconds others = Seconds(std::numeric_limits<double>::infinity());
 };
 
+/// The jobs of which a layout runs one: rows of a loss that nobody stated are decided for each.
+std::vector<JobSpec> jobs_of(const PlanQuestion& q, const EngineProfile& engine) {
+  std::vector<JobSpec> jobs = {q.job};
+  const bool decides =
+      q.job.loss_chunk_rows == kOpenLossRows && kernels_of(q.job, engine) == Kernels::planned;
+  if (!decides) return jobs;
+  jobs.assign(kLossRowChoices.size(), q.job);
+  for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].loss_chunk_rows = kLossRowChoices[i];
+  return jobs;
+}
+
+/// Adds what `below` lists and was not listed for another job.
+void add_listed(const PlanQuestion& q, std::size_t engine, std::size_t cluster,
+                const LayoutsBelow& below, OpenLayouts& open) {
+  open.others = std::min(open.others, below.others);
+  for (const Candidate& candidate : below.lowest) {
+    PlanRow row;
+    row.candidate = candidate;
+    row.candidate.engine = static_cast<std::int32_t>(engine);
+    row.cluster = &q.clusters[cluster];
+    row.engine = q.engines[engine]->name;
+    const auto same = std::ranges::find_if(open.rows, [&](const PlanRow& each) {
+      return each.cluster == row.cluster && each.candidate.engine == row.candidate.engine &&
+             each.candidate.layout == candidate.layout;
+    });
+    if (same == open.rows.end()) {
+      open.rows.push_back(std::move(row));
+    } else if (candidate.cost.step_time < same->candidate.cost.step_time) {
+      *same = std::move(row);
+    }
+  }
+}
+
 OpenLayouts open_layouts(const PlanQuestion& q, const PlanAnswer& answer, Seconds limit) {
   OpenLayouts open;
   for (std::size_t e = 0; e < q.engines.size(); ++e) {
     if (!answer.engines[e].refused.empty()) continue;
     for (std::size_t c = 0; c < q.clusters.size(); ++c) {
-      const Result<LayoutsBelow> below = layouts_below(q.request(c, e), limit, kMostCertified);
-      if (!below) continue;  // a count of GPUs on which the engine refuses
-      open.others = std::min(open.others, below->others);
-      for (const Candidate& candidate : below->lowest) {
-        PlanRow& row = open.rows.emplace_back();
-        row.candidate = candidate;
-        row.candidate.engine = static_cast<std::int32_t>(e);
-        row.cluster = &q.clusters[c];
-        row.engine = q.engines[e]->name;
+      SearchRequest request = q.request(c, e);
+      for (const JobSpec& job : jobs_of(q, *q.engines[e])) {
+        request.job = &job;
+        const Result<LayoutsBelow> below = layouts_below(request, limit, kMostCertified);
+        if (below) add_listed(q, e, c, *below, open);  // a count of GPUs may be refused
       }
     }
   }
@@ -48,7 +79,7 @@ OpenLayouts open_layouts(const PlanQuestion& q, const PlanAnswer& answer, Second
 }
 
 /// Leaves the layouts that are simulated within the limit of passes.
-void cut(const PlanQuestion& q, OpenLayouts& open) {
+void cut_to_limit(const PlanQuestion& q, OpenLayouts& open) {
   std::int64_t left = static_cast<std::int64_t>(kSimulated) * kMostLayerPasses;
   std::size_t kept = 0;
   for (; kept < std::min(open.rows.size(), kMostCertified); ++kept) {
@@ -93,7 +124,7 @@ std::optional<Certificate> certify(const PlanQuestion& question, const PlanAnswe
   Certificate made;
   const Seconds best = answer.best.front().step();
   OpenLayouts open = open_layouts(q, answer, best * (1 / (1 + kProved)));
-  cut(q, open);
+  cut_to_limit(q, open);
   std::vector<PlanRow*> unknown;
   std::vector<Plan> plans;
   for (PlanRow& row : open.rows) {

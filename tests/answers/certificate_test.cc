@@ -10,6 +10,7 @@
 
 #include "answers/simulated_steps.h"
 #include "planner/engines/engines.h"
+#include "planner/estimate/loss_rows.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/layouts_below.h"
 #include "planner/spec/machine/cluster_reader.h"
@@ -84,6 +85,15 @@ TEST(Certificate, IsTrueOfAllLayoutsOfASmallSpace) {
   expect_proved(asked("gpt2", "aws-p4d", 16, {"megatron_ddp", "fsdp2"}, 64));
   expect_proved(asked("gpt2-xl", "dgx-a100", 8, {"megatron_fsdp", "deepspeed"}, 32));
   expect_proved(asked("qwen3-0.6b", "rtx-4090-x8", 8, {"fsdp2", "internevo", "fsdp1"}, 16));
+}
+
+// A layout may run other rows of a loss than it was priced with.
+TEST(Certificate, IsTrueWhereRowsOfTheLossAreDecided) {
+  PlanQuestion q = asked("gpt2", "dgx-a100", 8, {"shardwise"}, 64);
+  q.job.loss = LossKernel::chunked;
+  q.job.loss_chunk_rows = usual_loss_chunk_rows(q.clusters.front().gpu);
+  ASSERT_EQ(q.job.loss_chunk_rows, kOpenLossRows);
+  expect_proved(q);
 }
 
 TEST(Certificate, SaysTheSameForAnyNumberOfThreads) {
