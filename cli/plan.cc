@@ -140,8 +140,13 @@ ExitCode run_plan(const PlanFlags& flags) {
   if (!found) return refuse(sim::with_executed_hint(q, found.problems()));
   const sim::PlanAnswer& answer = *found;
   if (answer.best.empty()) {
+    const bool writes = !flags.output.empty() && flags.asked.why_not.empty();
+    if (writes) write_file(flags.output, to_json(sim::plan_of(q, answer.nothing.nearest.front())));
     fmt::print("{}", flags.screen.json ? plan_json(q, answer, nullptr)
                                        : nothing_fits_text(q, answer, colour));
+    if (writes && !flags.screen.json) {
+      fmt::print("wrote {}, the layout above: it does not fit\n", shown(flags.output, 500));
+    }
     return ExitCode::nothing_fits;
   }
 
@@ -205,7 +210,8 @@ void add_plan(CLI::App& app, Run& run) {
   option("--why-not", flags->asked.why_not, "FIELD=VALUE,…",
          "Explain why the best layout has other values");
   verb->add_flag("--levers", flags->levers,
-                 "Say what would help most: faster links, more memory, more GPUs, other engines")
+                 "Say what would help most: faster links, more memory, more GPUs, other clusters "
+                 "and engines")
       ->group("Search");
   add_integer(*verb, "--top", flags->asked.top, 1, 10'000, "Layouts in the table [10]")
       ->group("Search");
