@@ -3,15 +3,25 @@
 #include "answers/helpful_changes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
 
+#include "planner/estimate/gpu_hour_price.h"
+#include "planner/search/advice/best_layout.h"
 #include "planner/search/advice/faster_links.h"
 #include "planner/search/advice/single_changes.h"
+#include "planner/search/pricing/search_memory.h"
+#include "planner/search/search_threads.h"
+#include "planner/spec/json/catalogue.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/text/format.h"
+#include "planner/spec/text/signed_format.h"
 
 namespace shardwise::sim {
 namespace {
@@ -29,6 +39,7 @@ class Changes {
     links();
     memory();
     gpus();
+    clusters();
     engines();
     layout();
     std::ranges::stable_sort(made_, std::ranges::greater(), &HelpfulChange::faster);
@@ -94,6 +105,47 @@ class Changes {
     ask(fmt::format("{} GPUs", format_count(twice)), fmt::format("--gpus {}", twice),
         *std::move(cluster));
   }
+  /// Another cluster with as many GPUs, and what the step-time model says of its best layout.
+  struct Other {
+    ClusterSpec cluster;
+    double step = std::numeric_limits<double>::infinity();     // seconds
+    double dollars = std::numeric_limits<double>::infinity();  // of a step, times 3600
+  };
+  Other other(const std::string& name) const {
+    Other made;
+    Result<ClusterSpec> found = find_cluster(name);
+    if (found) found = with_gpus(*std::move(found), best_.cluster->gpus);
+    if (!found || found->gpu.vendor == "cpu" || found->name == best_.cluster->name) return made;
+    made.cluster = *std::move(found);
+    const BestLayout best = best_layout({&question_.model, &made.cluster, &question_.job, engine(),
+                                         false, std::make_shared<SearchMemory>(), trying_.stop});
+    if (!best.report || best.report->verdict.fit != Fit::fits) return made;
+    made.step = best.report->step_time.value();
+    const std::optional<double> price = gpu_hour_price(made.cluster);
+    if (price) made.dollars = *price * made.step;
+    return made;
+  }
+  /// The fastest of the catalogue and the cheapest: one that is neither helps nobody.
+  void clusters() {
+    const bool others = !question_.executed && question_.max_memory == Bytes(0) &&
+                        best_.cluster->gpu.vendor != "cpu";
+    if (!others || trying_.stop.stop_requested()) return;
+    if (trying_.say) trying_.say("trying other clusters");
+    const std::vector<std::string> names = catalogue_names("clusters");
+    std::vector<Other> all(names.size());
+    share_out(thread_count(question_.threads), names.size(), trying_.stop,
+              [&](int, std::size_t i) { all[i] = other(names[i]); });
+    if (all.empty()) return;
+    const auto ask_about = [&](const Other& each, const char* word) {
+      ask(fmt::format("cluster {} ({})", each.cluster.name, word),
+          fmt::format("--cluster {}", each.cluster.name), each.cluster);
+    };
+    const auto fastest = std::ranges::min_element(all, {}, &Other::step);
+    const auto cheapest = std::ranges::min_element(all, {}, &Other::dollars);
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    if (fastest->step < kNone) ask_about(*fastest, "fastest");
+    if (cheapest->dollars < kNone && cheapest != fastest) ask_about(*cheapest, "cheapest");
+  }
   void engines() {
     for (const EngineAnswer& each : answer_.engines) {
       if (!each.best || each.engine == engine()) continue;
@@ -135,6 +187,25 @@ class Changes {
 };
 
 }  // namespace
+
+std::string little_help_words(const std::vector<HelpfulChange>& changes) {
+  std::vector<std::string> little;
+  std::vector<std::string> slower;
+  for (const HelpfulChange& each : changes) {
+    if (each.faster >= kLeastHelp) continue;
+    const bool same = each.faster > -kLeastHelp;
+    (same ? little : slower)
+        .push_back(same ? each.text
+                        : fmt::format("{} ({})", each.text, signed_percent(-each.faster)));
+  }
+  std::vector<std::string> parts;
+  if (!little.empty()) {
+    parts.push_back(fmt::format("less than {} faster or slower: {}", format_percent(kLeastHelp),
+                                fmt::join(little, "; ")));
+  }
+  if (!slower.empty()) parts.push_back(fmt::format("slower: {}", fmt::join(slower, "; ")));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
 
 std::vector<HelpfulChange> helpful_changes(const PlanQuestion& question, const PlanAnswer& answer,
                                            const Trying& trying) {

@@ -33,8 +33,13 @@ struct Trying {
   std::stop_token stop;  // looked at before each question: what is known by then is all
 };
 
-/// What would help most: links twice as fast, 16 GiB more on each GPU, twice the GPUs, other
-/// engines, and single changes of the best layout that the search had not in its space. Each but
+/// In words those that do not help: "less than 0.5 % faster or slower: A; slower: B (+1.7 %)".
+/// Empty where all do.
+std::string little_help_words(const std::vector<HelpfulChange>& changes);
+
+/// What would help most: links twice as fast, 16 GiB more on each GPU, twice the GPUs, the clusters
+/// of the catalogue that are fastest and cheapest a token with as many GPUs, other engines, and
+/// single changes of the best layout that the search had not in its space. Each but
 /// the last is a question of its own with the engine that leads; all else stays. The most helpful
 /// first. \pre `answer` has a best row
 std::vector<HelpfulChange> helpful_changes(const PlanQuestion& question, const PlanAnswer& answer,

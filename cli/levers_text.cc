@@ -1,7 +1,6 @@
 #include "cli/levers_text.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -30,13 +29,9 @@ std::string levers_text(const sim::PlanQuestion& question, const sim::PlanAnswer
   Table table({{"change", Align::left}, {"step"}, {"of the step"}, {"GiB"}, {"$/1e9 tok"}});
   table.row({"the best layout as it is", format_seconds(best.step()), "",
              format_gib(best.candidate.cost.point), price_of(best.dollars_per_1e9_tokens)});
-  std::vector<std::string> little;
   bool estimated = false;
   for (const HelpfulChange& each : changes) {
-    if (each.faster < sim::kLeastHelp) {
-      little.push_back(each.text);
-      continue;
-    }
+    if (each.faster < sim::kLeastHelp) continue;
     estimated = estimated || each.estimated;
     table.row({shown(each.text, kLongestChange),
                (each.estimated ? "~ " : "") + format_seconds(each.step),
@@ -51,12 +46,8 @@ std::string levers_text(const sim::PlanQuestion& question, const sim::PlanAnswer
   if (estimated) {
     text += paint("~: by the step-time model, not simulated", Tone::quiet, colour) + "\n";
   }
-  if (!little.empty()) {
-    text += wrap(fmt::format("less than {} faster: {}", format_percent(sim::kLeastHelp),
-                             fmt::join(little, "; ")),
-                 kTextWidth, 2) +
-            "\n";
-  }
+  const std::string little = sim::little_help_words(changes);
+  if (!little.empty()) text += wrap(little, kTextWidth, 2) + "\n";
   return text;
 }
 

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <string>
-#include <vector>
 
 #include "answers/html/html_table.h"
 #include "answers/html/sections.h"
@@ -20,12 +18,8 @@ std::string levers_section(const PageContent& page) {
                    HtmlColumn("memory"), HtmlColumn("$/1e9 tokens")});
   table.row({"the best layout as it is", format_seconds(best.step()), "",
              format_bytes(best.candidate.cost.point), price(best.dollars_per_1e9_tokens)});
-  std::vector<std::string> little;
   for (const HelpfulChange& each : *page.levers) {
-    if (each.faster < kLeastHelp) {
-      little.push_back(each.text);
-      continue;
-    }
+    if (each.faster < kLeastHelp) continue;
     table.row({each.text,
                (each.estimated ? "~ " : "") + format_seconds(each.step),
                {signed_percent(-each.faster), Tone::good},
@@ -33,10 +27,9 @@ std::string levers_section(const PageContent& page) {
                price(each.dollars_per_1e9_tokens)});
   }
   std::string made = "<div class=\"wide\">\n" + table.text() + "</div>\n";
+  const std::string little = little_help_words(*page.levers);
   if (!little.empty()) {
-    made +=
-        fmt::format("<p class=\"quiet\">Less than {} faster: {}.</p>\n", format_percent(kLeastHelp),
-                    escaped(fmt::format("{}", fmt::join(little, "; "))));
+    made += fmt::format("<p class=\"quiet\">Others are {}.</p>\n", escaped(little));
   }
   return section("levers", "What would help most",
                  "each change alone; ~: by the step-time model, not simulated", made);

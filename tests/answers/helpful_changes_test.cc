@@ -94,5 +94,43 @@ TEST_F(HelpfulChanges, HaveTheOtherEngines) {
   EXPECT_LE(other->faster, 0);  // the fastest was taken
 }
 
+// The fastest cluster of the catalogue with as many GPUs, as `plan` answers for it.
+TEST_F(HelpfulChanges, HaveAnotherCluster) {
+  const HelpfulChange* const other = find("cluster ");
+  ASSERT_NE(other, nullptr);
+  EXPECT_THAT(other->text, testing::EndsWith(" (fastest)"));
+  EXPECT_GT(other->faster, 0);
+  const std::string name = other->flags.substr(std::string("--cluster ").size());
+  EXPECT_NE(name, "aws-p4d");
+  EXPECT_EQ(other->plan.cluster.name, name);
+  EXPECT_EQ(other->plan.cluster.gpus, 16);
+  PlanQuestion changed = question_;
+  changed.clusters = {*with_gpus(*find_cluster(name), 16)};
+  changed.takes_engine = false;
+  changed.engines = {find_engine(answer_.best.front().engine)};
+  EXPECT_EQ(other->step, answer(changed)->best.front().step());
+  // No other one that many people have is as fast.
+  for (const char* each : {"dgx-a100", "dgx-h100", "gcp-a2-ultra"}) {
+    changed.clusters = {*with_gpus(*find_cluster(each), 16)};
+    EXPECT_LE(other->step, answer(changed)->best.front().step()) << each;
+  }
+}
+
+TEST(LittleHelp, SaysWhatIsSlower) {
+  std::vector<HelpfulChange> changes(4);
+  changes[0].text = "A";
+  changes[0].faster = 0.2;
+  changes[1].text = "B";
+  changes[1].faster = 0.003;
+  changes[2].text = "C";
+  changes[2].faster = -0.004;
+  changes[3].text = "D";
+  changes[3].faster = -0.017;
+  EXPECT_EQ(little_help_words(changes),
+            "less than 0.5 % faster or slower: B; C; slower: D (+1.7 %)");
+  changes.resize(1);
+  EXPECT_EQ(little_help_words(changes), "");
+}
+
 }  // namespace
 }  // namespace shardwise::sim
