@@ -71,7 +71,7 @@ class Changes {
         changed.*from /= factor;
         if (degree == &Layout::tp) {
           if (layout_.tp == 1) changed.sequence_parallel = true;  // as tensor parallelism comes
-          if (layout_.etp == layout_.tp) changed.etp = changed.tp;
+          if (follows_tp()) changed.etp = changed.tp;
         }
         if (changed.dp_shard * changed.cp == 1 && changed.dp_replicate == 1) {
           changed.zero_stage = static_cast<std::int8_t>(std::ranges::min(
@@ -92,7 +92,7 @@ class Changes {
       changed.dp_shard *= factor;
       if (degree == &Layout::tp) {
         if (changed.tp == 1) changed.sequence_parallel = false;
-        if (layout_.etp == layout_.tp) changed.etp = changed.tp;
+        if (follows_tp()) changed.etp = changed.tp;
       }
       add(changed);
     }
@@ -116,6 +116,9 @@ class Changes {
   std::vector<LayoutChange> take() { return std::move(found_); }
 
  private:
+  /// Experts are cut as the layers are; a dense model has none to cut.
+  bool follows_tp() const { return question_.model->num_experts > 0 && layout_.etp == layout_.tp; }
+
   const LayoutQuestion& question_;
   const Layout& layout_;
   std::vector<LayoutChange> found_;
