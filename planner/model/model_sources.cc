@@ -34,9 +34,14 @@ std::string source_of(const CatalogueFile& entry) {
 }
 
 std::optional<std::string> entry_published_as(const std::string& repository) {
+  const auto is_same = [&](const JsonValue& name) {
+    return equal_but_for_case(name.string, repository);
+  };
   for (const std::filesystem::path& folder : catalogue_folders()) {
     for (const JsonMember& known : sources_in(folder)) {
       if (equal_but_for_case(source(known), "huggingface.co/" + repository)) return known.key;
+      const JsonValue* also = known.value.find("also");
+      if (also != nullptr && std::ranges::any_of(also->elements, is_same)) return known.key;
     }
   }
   return std::nullopt;

@@ -34,5 +34,24 @@ TEST(ModelSources, FindTheEntryOfARepository) {
   EXPECT_EQ(load_model("openai-community/gpt2")->name, "gpt2");
 }
 
+TEST(ModelSources, FindTheEntryOfAMirrorOrATunedVariant) {
+  EXPECT_EQ(entry_published_as("NousResearch/Llama-2-7b-hf"), "llama-2-7b");
+  EXPECT_EQ(entry_published_as("qwen/qwen2.5-7b-instruct"), "qwen2.5-7b");
+  EXPECT_EQ(load_model("meta-llama/Meta-Llama-3.1-8B-Instruct")->name, "llama-3.1-8b");
+}
+
+// No repository is two entries': each resolves to the one that lists it.
+TEST(ModelSources, ListEachRepositoryOnce) {
+  const Result<JsonValue> sources = read_json("configs/model_sources.json");
+  ASSERT_TRUE(sources.ok());
+  for (const JsonMember& entry : sources->find("models")->members) {
+    const JsonValue* also = entry.value.find("also");
+    if (also == nullptr) continue;
+    for (const JsonValue& name : also->elements) {
+      EXPECT_EQ(entry_published_as(name.string), entry.key) << name.string;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardwise
