@@ -57,6 +57,10 @@ void note_executed(PlanQuestion& q) {
       return std::ranges::find(others, each) == others.end();
     });
   }
+  // Both values of a switch leave nothing out.
+  std::erase_if(held, [](const HeldField& each) {
+    return each.values == std::vector<std::string>{"true", "false"};
+  });
   if (held.empty()) return;
   std::vector<std::string> words;
   for (const HeldField& each : held) {

@@ -62,7 +62,7 @@ OpKernel ProgramBinder::forward(const ProgramOp& op) {
     const std::vector<const std::byte*> tensors = weights(operands);
     ForwardPass pass;
     pass.weights = tensors;
-    pass.stream = numbers(*streams.own).data;
+    if (streams.own != nullptr) pass.stream = numbers(*streams.own).data;
     pass.inputs = step_at<std::int64_t>(operands, OperandPart::inputs);
     pass.saved = at(operands, OperandPart::saved);
     pass.workspace = at(operands, OperandPart::layer_workspace);
@@ -80,6 +80,9 @@ BackwardPass ProgramBinder::backward_pass(Operands operands) const {
   pass.saved = at(operands, OperandPart::saved);
   pass.workspace = at(operands, OperandPart::layer_workspace);
   pass.tables = at(operands, OperandPart::tables);
+  const std::vector<TensorView> spaces = all(operands, OperandPart::layer_workspace);
+  // What is gathered lies in the last one.
+  if (!spaces.empty()) pass.gathered = spaces.back().data;
   return pass;
 }
 
@@ -134,11 +137,36 @@ OpKernel ProgramBinder::backward(const ProgramOp& op) {
   };
 }
 
+/// Between a rank's piece of a tensor and the whole one, the first two operands. A message that
+/// another stage sent becomes the piece before it is gathered. Where a sum ends the pass of a
+/// stage, the message that leaves is copied from it.
+OpKernel ProgramBinder::meet_piece(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  const Operand& whole = operands[0];
+  const Operand& own = operands[1];
+  const Operand* message = nullptr;
+  for (const Operand& operand : operands.subspan(2)) {
+    if (operand.part == OperandPart::stream) message = &operand;
+  }
+  if (program_.communication(op)->kind == CollectiveKind::all_gather) {
+    return [this, whole, own, message, group = group_of(op)](DeviceStream& stream) {
+      if (message != nullptr) copy_stream(message, &own, stream);
+      group->all_gather(numbers(own), numbers(whole), whole.piece, stream);
+    };
+  }
+  const bool adds = own.access == Access::accumulate;
+  return [this, whole, own, adds, message, group = group_of(op)](DeviceStream& stream) {
+    group->reduce_scatter(numbers(whole), numbers(own), whole.piece, adds, stream);
+    copy_stream(&own, message, stream);
+  };
+}
+
 /// Between two regions of a pass: a tensor of the layer, in its place. Behind the last region of a
 /// stage: the stream, which is copied to the message that leaves.
 OpKernel ProgramBinder::meet(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
   const Operand& tensor = operands.front();
+  if (tensor.access != Access::accumulate) return meet_piece(op);
   const Operand* const sent = operands.size() > 1 ? &operands[1] : nullptr;
   const CollectiveKind kind = program_.communication(op)->kind;
   const bool gathers = kind == CollectiveKind::all_gather;

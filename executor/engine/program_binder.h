@@ -71,6 +71,7 @@ class ProgramBinder {
   OpKernel recompute(const ProgramOp& op);
   OpKernel backward(const ProgramOp& op);
   OpKernel meet(const ProgramOp& op);
+  OpKernel meet_piece(const ProgramOp& op);
   // bind_moves.cc: the first operand becomes the second
   OpKernel accumulate(const ProgramOp& op);
   OpKernel copy(const ProgramOp& op);

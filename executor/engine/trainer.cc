@@ -34,7 +34,8 @@ std::vector<LayerRoom> rooms_of(const std::vector<std::unique_ptr<Layer>>& layer
   std::vector<LayerRoom> rooms;
   for (const auto& layer : layers) {
     const LayerBytes bytes = layer->bytes();
-    rooms.push_back({bytes.saved, bytes.forward_workspace, bytes.backward_workspace, bytes.tables});
+    rooms.push_back({bytes.saved, bytes.forward_workspace, bytes.backward_workspace, bytes.tables,
+                     bytes.gathered});
     layer->meet(rooms.back());
   }
   return rooms;

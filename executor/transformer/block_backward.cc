@@ -49,10 +49,11 @@ void BlockLayer::projections_backward(const std::vector<Projection>& projections
 }
 
 void BlockLayer::mlp_half_backward(const BlockPlaces& at, const Weights& weights,
-                                   const Gradients& gradients, std::byte* d_stream,
+                                   const Gradients& gradients, const std::byte* d_stream,
                                    const Issue& to) const {
   const LinearShape down = linear(s_.intermediate, s_.hidden, s_.hidden);
   LinearBackwardWeightWork weight = weight_gradient(down, s_.down, gradients);
+  weight.d_bias = row_bias(gradients, s_.down);
   weight.x = at.activated;
   weight.d_y = d_stream;
   to.compute.linear_backward_weight(weight, to.stream);
@@ -61,8 +62,6 @@ void BlockLayer::mlp_half_backward(const BlockPlaces& at, const Weights& weights
                                    .d_y = d_stream,
                                    .weight = weights.weight(s_.down),
                                    .d_x = at.activated};
-  // The gradient of what the projections made: in its place, or in that of the activation.
-  std::byte* d_up = at.up;
   if (s_.gated) {
     to.compute.linear_backward_input(input, to.stream);
     to.compute.swiglu_backward({.rows = s_.tokens(),
@@ -75,9 +74,14 @@ void BlockLayer::mlp_half_backward(const BlockPlaces& at, const Weights& weights
     input.gelu = s_.gelu;
     input.before = at.up;
     to.compute.linear_backward_input(input, to.stream);
-    d_up = at.activated;
   }
-  projections_backward(s_.mlp, mlp_columns(d_up), weights, gradients, at.mlp_normed, to);
+}
+
+/// The gradient of what the projections made is in its place, or in that of the activation.
+void BlockLayer::mlp_up_backward(const BlockPlaces& at, const Weights& weights,
+                                 const Gradients& gradients, const Issue& to) const {
+  projections_backward(s_.mlp, mlp_columns(s_.gated ? at.up : at.activated), weights, gradients,
+                       whole(at, at.mlp_normed), to);
 }
 
 void BlockLayer::mlp_norm_backward(const BlockPlaces& at, const Weights& weights,
@@ -94,11 +98,12 @@ void BlockLayer::mlp_norm_backward(const BlockPlaces& at, const Weights& weights
 
 void BlockLayer::attention_half_backward(const BlockPlaces& at, const Weights& weights,
                                          const Gradients& gradients, std::byte* scratch,
-                                         std::byte* d_stream, const Issue& to) const {
+                                         const std::byte* d_stream, const Issue& to) const {
   const AttentionScratch places = attention_scratch(s_, all_offsets(s_));
   std::byte* const d_attended = scratch + places.d_attended;
   const LinearShape o = linear(s_.q_width(), s_.hidden, s_.hidden);
   LinearBackwardWeightWork weight = weight_gradient(o, s_.o, gradients);
+  weight.d_bias = row_bias(gradients, s_.o);
   weight.x = at.attended;
   weight.d_y = d_stream;
   to.compute.linear_backward_weight(weight, to.stream);
@@ -129,7 +134,12 @@ void BlockLayer::attention_half_backward(const BlockPlaces& at, const Weights& w
     keys.d_y = at.qkv + s_.q_width() * s_.element_bytes();
     to.compute.norm_backward(keys, to.stream);
   }
-  projections_backward(s_.attention, attention_columns(at), weights, gradients, at.normed, to);
+}
+
+void BlockLayer::qkv_backward(const BlockPlaces& at, const Weights& weights,
+                              const Gradients& gradients, const Issue& to) const {
+  projections_backward(s_.attention, attention_columns(at), weights, gradients,
+                       whole(at, at.normed), to);
 }
 
 void BlockLayer::attention_norm_backward(const BlockPlaces& at, const Weights& weights,
@@ -147,6 +157,7 @@ void BlockLayer::attention_norm_backward(const BlockPlaces& at, const Weights& w
 BlockPlaces BlockLayer::backward_places(const BackwardPass& pass) const {
   BlockPlaces at(all_offsets(s_), s_.recompute ? pass.workspace : pass.saved + s_.stream_bytes());
   at.take(s_.again, again_offsets(s_), pass.workspace);
+  at.gathered = at.partial = pass.gathered;
   at.tables = pass.tables;
   return at;
 }
@@ -155,8 +166,10 @@ void BlockLayer::recompute(const BackwardPass& pass, const Issue& to) const {
   const Weights weights(pass.weights);
   const BlockPlaces at = backward_places(pass);
   if (s_.recompute) {
-    if (runs(pass.region, 0)) attention_half(at, weights, pass.saved, at.middle, at.middle, to);
-    if (runs(pass.region, 1)) mlp_half(at, weights, at.middle, nullptr, to);
+    if (runs(pass.region, 0, 0)) attention_norm(at, weights, pass.saved, at.middle, to);
+    if (runs(pass.region, 1, 0)) attention_half(at, weights, at.middle, to);
+    if (runs(pass.region, 2, 1)) mlp_norm(at, weights, at.middle, nullptr, to);
+    if (runs(pass.region, 3, 1)) mlp_half(at, weights, to);
     return;
   }
   if (s_.again.attention_norm) attention_norm(at, weights, pass.saved, nullptr, to);
@@ -170,7 +183,10 @@ void BlockLayer::backward(const BackwardPass& pass, const Issue& to) const {
   const Gradients gradients(pass.gradients);
   const BlockOffsets all = all_offsets(s_);
   const BlockPlaces at = backward_places(pass);
-  if (runs(pass.region, 0)) mlp_half_backward(at, weights, gradients, pass.stream, to);
+  const std::byte* const d_stream = whole(at, pass.stream);
+  if (runs(pass.region, 0, 0)) mlp_half_backward(at, weights, gradients, d_stream, to);
+  if (runs(pass.region, 1, 0)) mlp_up_backward(at, weights, gradients, to);
+  if (runs(pass.region, 2, 1)) mlp_norm_backward(at, weights, gradients, pass.stream, to);
   const AttentionScratch fitting = attention_scratch(s_, all);
   const BlockOffsets again = again_offsets(s_);
   std::byte* scratch = pass.workspace + (s_.recompute ? all.bytes : again.bytes);
@@ -179,11 +195,11 @@ void BlockLayer::backward(const BackwardPass& pass, const Issue& to) const {
   } else if (fitting.fits_again) {
     scratch = pass.workspace + again.second_half;
   }
-  if (runs(pass.region, 1)) {
-    mlp_norm_backward(at, weights, gradients, pass.stream, to);
-    attention_half_backward(at, weights, gradients, scratch, pass.stream, to);
+  if (runs(pass.region, 3, 1)) {
+    attention_half_backward(at, weights, gradients, scratch, d_stream, to);
   }
-  if (runs(pass.region, 2)) {
+  if (runs(pass.region, 4, 1)) qkv_backward(at, weights, gradients, to);
+  if (runs(pass.region, 5, 2)) {
     attention_norm_backward(at, weights, gradients, pass.saved, pass.stream, to);
   }
 }

@@ -109,10 +109,9 @@ void BlockLayer::attend(const BlockPlaces& at, const Issue& to) const {
                        to.stream);
 }
 
-void BlockLayer::attention_half(const BlockPlaces& at, const Weights& weights, const std::byte* x,
-                                std::byte* kept, std::byte* stream, const Issue& to) const {
-  attention_norm(at, weights, x, kept, to);
-  project(s_.attention, attention_columns(at), weights, at.normed, {}, nullptr, to);
+void BlockLayer::attention_half(const BlockPlaces& at, const Weights& weights, std::byte* stream,
+                                const Issue& to) const {
+  project(s_.attention, attention_columns(at), weights, whole(at, at.normed), {}, nullptr, to);
   if (s_.head_norms) {
     NormWork queries = norm(head_norm(s_.heads), s_.q_norm, weights);
     queries.x = at.queries;
@@ -127,42 +126,49 @@ void BlockLayer::attention_half(const BlockPlaces& at, const Weights& weights, c
   }
   if (s_.rope) to.compute.rope(rope(at, false), to.stream);
   attend(at, to);
-  add_to_stream(linear(s_.q_width(), s_.hidden, s_.hidden), s_.o, at.attended, weights, stream, to);
+  add_to_stream(linear(s_.q_width(), s_.hidden, s_.hidden), s_.o, at, at.attended, weights, stream,
+                to);
 }
 
 void BlockLayer::add_to_stream(const LinearShape& shape, const ParameterIndex& index,
-                               const std::byte* x, const Weights& weights, std::byte* stream,
-                               const Issue& to) const {
+                               const BlockPlaces& at, const std::byte* x, const Weights& weights,
+                               std::byte* stream, const Issue& to) const {
   to.compute.linear({.shape = shape,
                      .dtype = s_.dtype,
                      .x = x,
                      .weight = weights.weight(index),
                      .bias = s_.leads ? weights.bias(index) : nullptr,
-                     .y = stream,
-                     .adds = s_.leads},
+                     .y = spreads() ? at.partial : stream,
+                     .adds = s_.leads && !spreads()},
                     to.stream);
 }
 
-void BlockLayer::mlp_half(const BlockPlaces& at, const Weights& weights, const std::byte* middle,
-                          std::byte* kept, const Issue& to) const {
-  mlp_norm(at, weights, middle, kept, to);
+void BlockLayer::mlp_half(const BlockPlaces& at, const Weights& weights, const Issue& to) const {
+  const std::byte* const x = whole(at, at.mlp_normed);
   const std::vector<Columns> made = mlp_columns(at.up);
   // Where the activation takes the place of what the product reads, it is an operation of its own.
   if (!s_.gated && at.activated != at.mlp_normed) {
-    return project(s_.mlp, made, weights, at.mlp_normed, s_.gelu, at.activated, to);
+    return project(s_.mlp, made, weights, x, s_.gelu, at.activated, to);
   }
-  project(s_.mlp, made, weights, at.mlp_normed, {}, nullptr, to);
+  project(s_.mlp, made, weights, x, {}, nullptr, to);
   activate(at, to);
 }
 
 BlockPlaces BlockLayer::forward_places(const ForwardPass& pass) const {
   BlockPlaces at = [&] {
-    if (s_.recompute) return BlockPlaces(passing_offsets(s_), pass.workspace);
+    if (s_.recompute) {
+      const BlockOffsets passing = passing_offsets(s_);
+      BlockPlaces places(passing, pass.workspace);
+      places.gathered = pass.workspace + passing.gathered;
+      places.partial = pass.workspace + passing.partial;
+      return places;
+    }
     std::byte* const kept = pass.saved + s_.stream_bytes();
     const BlockOffsets all = all_offsets(s_);
     BlockPlaces places(all, kept);
-    if (!s_.again.any()) return places;
     const PassingPlaces passed = passing_places(s_);
+    if (spreads()) places.gathered = places.partial = pass.workspace + passed.workspace;
+    if (!s_.again.any()) return places;
     // A norm's result before its statistics, attention's before the sums of its rows.
     std::byte* const first = passed.in_saved ? kept + all.second_half : pass.workspace;
     std::byte* const second = passed.in_activated ? kept + all.activated : pass.workspace;
@@ -180,20 +186,23 @@ BlockPlaces BlockLayer::forward_places(const ForwardPass& pass) const {
 }
 
 void BlockLayer::forward(const ForwardPass& pass, const Issue& to) const {
-  SHARDWISE_CHECK(pass.region < 2, "a block's forward pass has two regions at most");
+  SHARDWISE_CHECK(pass.region < (spreads() ? 4U : 2U), "regions of a block's forward pass");
   const Weights weights(pass.weights);
   const BlockPlaces at = forward_places(pass);
-  if (runs(pass.region, 0)) {
-    attention_half(at, weights, pass.stream, pass.saved, pass.stream, to);
+  if (runs(pass.region, 0, 0)) attention_norm(at, weights, pass.stream, pass.saved, to);
+  if (runs(pass.region, 1, 0)) attention_half(at, weights, pass.stream, to);
+  if (runs(pass.region, 2, 1)) {
+    mlp_norm(at, weights, pass.stream, s_.recompute ? nullptr : at.middle, to);
   }
-  if (!runs(pass.region, 1)) return;
-  mlp_half(at, weights, pass.stream, s_.recompute ? nullptr : at.middle, to);
-  add_to_stream(linear(s_.intermediate, s_.hidden, s_.hidden), s_.down, at.activated, weights,
+  if (!runs(pass.region, 3, 1)) return;
+  mlp_half(at, weights, to);
+  add_to_stream(linear(s_.intermediate, s_.hidden, s_.hidden), s_.down, at, at.activated, weights,
                 pass.stream, to);
 }
 
 void BlockLayer::meet(LayerRoom& room) const {
   if (!s_.shared) return;
+  if (spreads()) return meet_spread(room);
   const std::int64_t count = s_.tokens() * s_.hidden;
   const auto in = [&](OperandPart part, std::int64_t byte) {
     return MetTensor{part, s_.dtype, byte / s_.element_bytes(), count, 0};
@@ -214,6 +223,65 @@ void BlockLayer::meet(LayerRoom& room) const {
   };
   room.met_backward = {norm(s_.again.mlp_norm, all.mlp_normed, again.mlp_normed),
                        norm(s_.again.attention_norm, all.normed, again.normed)};
+}
+
+/// Each collective between a rank's part of what a norm makes, or of the stream, and a tensor of
+/// all tokens.
+void BlockLayer::meet_spread(LayerRoom& room) const {
+  const std::int64_t piece = s_.stream_tokens() * s_.hidden;
+  const auto at = [&](OperandPart part, std::int64_t byte, bool adds = false) {
+    return MetPiece{part, byte / s_.element_bytes(), adds};
+  };
+  const auto in_workspace = [&](std::int64_t begin, const MetPiece& own) {
+    return MetTensor{OperandPart::layer_workspace,
+                     s_.dtype,
+                     begin / s_.element_bytes(),
+                     s_.spread * piece,
+                     piece,
+                     false,
+                     own};
+  };
+  const auto apart = [&](const MetPiece& own) {
+    MetTensor tensor = in_workspace(0, own);
+    tensor.apart = true;
+    return tensor;
+  };
+  using enum OperandPart;
+  const BlockOffsets all = all_offsets(s_);
+  const BlockOffsets again = again_offsets(s_);
+  const BlockOffsets passing = passing_offsets(s_);
+  const PassingPlaces passed = passing_places(s_);
+  const std::int64_t kept = s_.stream_bytes();
+  const MetTensor gradient = apart(at(stream, 0));
+  if (s_.recompute) {
+    const MetTensor partial = in_workspace(passing.partial, at(stream, 0, true));
+    room.met_forward = {
+        in_workspace(passing.gathered, at(layer_workspace, passing.normed)), partial,
+        in_workspace(passing.gathered, at(layer_workspace, passing.mlp_normed)), partial};
+    const MetTensor normed = apart(at(layer_workspace, all.normed));
+    const MetTensor mlp_normed = apart(at(layer_workspace, all.mlp_normed));
+    room.met_recompute = {normed, apart(at(layer_workspace, all.middle, true)), mlp_normed};
+    room.met_backward = {gradient, mlp_normed, mlp_normed, gradient, normed, normed};
+    return;
+  }
+  const auto passes = [&](bool made_again, bool in_saved, std::int64_t over, std::int64_t place) {
+    if (!made_again) return at(saved, kept + place);
+    return in_saved ? at(saved, kept + over) : at(layer_workspace, 0);
+  };
+  const MetTensor partial = in_workspace(passed.workspace, at(stream, 0, true));
+  room.met_forward = {
+      in_workspace(passed.workspace,
+                   passes(s_.again.attention_norm, passed.in_saved, all.second_half, all.normed)),
+      partial,
+      in_workspace(passed.workspace,
+                   passes(s_.again.mlp_norm, passed.in_activated, all.activated, all.mlp_normed)),
+      partial};
+  const auto norm = [&](bool made_again, std::int64_t made, std::int64_t place) {
+    return apart(made_again ? at(layer_workspace, made) : at(saved, kept + place));
+  };
+  const MetTensor normed = norm(s_.again.attention_norm, again.normed, all.normed);
+  const MetTensor mlp_normed = norm(s_.again.mlp_norm, again.mlp_normed, all.mlp_normed);
+  room.met_backward = {gradient, mlp_normed, mlp_normed, gradient, normed, normed};
 }
 
 }  // namespace shardwise::exec

@@ -20,6 +20,11 @@ namespace shardwise::exec {
 /// that end a half sum over them: the first rank's adds to the stream, with its bias, the others
 /// take the stream's place, and an all-reduce of the stream sums them. In backward the gradient of
 /// what a norm hands to its projections is summed so.
+///
+/// Under sequence parallelism norms and the stream have a rank's tokens. What a norm makes is
+/// gathered for the projections, and again in backward, as it is kept in parts alone. The products
+/// that end a half make a tensor of all tokens, which a reduce-scatter adds to the stream. Backward
+/// gathers the stream's gradient for them.
 class BlockLayer final : public Layer {
  public:
   BlockLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);
@@ -40,25 +45,29 @@ class BlockLayer final : public Layer {
                       std::byte* kept, const Issue& to) const;
   void mlp_norm(const BlockPlaces& at, const Weights& weights, const std::byte* middle,
                 std::byte* kept, const Issue& to) const;
-  /// From x, of which `kept` receives a copy, to what attention adds to `stream`.
-  void attention_half(const BlockPlaces& at, const Weights& weights, const std::byte* x,
-                      std::byte* kept, std::byte* stream, const Issue& to) const;
+  /// From what the norm made to what attention adds to `stream`.
+  void attention_half(const BlockPlaces& at, const Weights& weights, std::byte* stream,
+                      const Issue& to) const;
   void attend(const BlockPlaces& at, const Issue& to) const;
-  /// From the stream between the halves, of which `kept`, or null, receives a copy, to the
-  /// activation.
-  void mlp_half(const BlockPlaces& at, const Weights& weights, const std::byte* middle,
-                std::byte* kept, const Issue& to) const;
-  /// The product that ends a half, added to `stream`.
-  void add_to_stream(const LinearShape& shape, const ParameterIndex& index, const std::byte* x,
-                     const Weights& weights, std::byte* stream, const Issue& to) const;
-  // Each half of a backward pass up to the gradient of what its norm made, and the norm's.
+  /// From what the norm made to the activation.
+  void mlp_half(const BlockPlaces& at, const Weights& weights, const Issue& to) const;
+  /// The product that ends a half, added to `stream`, or left in a tensor of all tokens.
+  void add_to_stream(const LinearShape& shape, const ParameterIndex& index, const BlockPlaces& at,
+                     const std::byte* x, const Weights& weights, std::byte* stream,
+                     const Issue& to) const;
+  // Each half of a backward pass up to the gradient of what its projections made, theirs, and the
+  // norm's.
   void mlp_half_backward(const BlockPlaces& at, const Weights& weights, const Gradients& gradients,
-                         std::byte* d_stream, const Issue& to) const;
+                         const std::byte* d_stream, const Issue& to) const;
+  void mlp_up_backward(const BlockPlaces& at, const Weights& weights, const Gradients& gradients,
+                       const Issue& to) const;
   void mlp_norm_backward(const BlockPlaces& at, const Weights& weights, const Gradients& gradients,
                          std::byte* d_stream, const Issue& to) const;
   void attention_half_backward(const BlockPlaces& at, const Weights& weights,
-                               const Gradients& gradients, std::byte* scratch, std::byte* d_stream,
-                               const Issue& to) const;
+                               const Gradients& gradients, std::byte* scratch,
+                               const std::byte* d_stream, const Issue& to) const;
+  void qkv_backward(const BlockPlaces& at, const Weights& weights, const Gradients& gradients,
+                    const Issue& to) const;
   void attention_norm_backward(const BlockPlaces& at, const Weights& weights,
                                const Gradients& gradients, const std::byte* x, std::byte* d_stream,
                                const Issue& to) const;
@@ -83,7 +92,21 @@ class BlockLayer final : public Layer {
   RopeWork rope(const BlockPlaces& at, bool backward) const;
 
   /// Whether a call of a pass, which is for one region where ranks share the block, runs this one.
-  bool runs(std::size_t asked, std::size_t region) const { return !s_.shared || asked == region; }
+  /// \param spread  the region under sequence parallelism \param whole  without it
+  bool runs(std::size_t asked, std::size_t spread, std::size_t whole) const {
+    return !s_.shared || asked == (spreads() ? spread : whole);
+  }
+  bool spreads() const { return s_.spread > 1; }
+  /// The gathered tensor where the stream is spread over ranks.
+  std::byte* whole(const BlockPlaces& at, std::byte* own) const {
+    return spreads() ? at.gathered : own;
+  }
+  /// The gradient of a bias behind a sum over ranks, which is the same on all. Under sequence
+  /// parallelism the step's end sums it, so that the first rank alone has it.
+  std::byte* row_bias(const Gradients& gradients, const ParameterIndex& index) const {
+    return spreads() && !s_.leads ? nullptr : gradients.bias(index);
+  }
+  void meet_spread(LayerRoom& room) const;
 
   AttentionShape attention_shape() const {
     return {s_.batch, s_.sequence, s_.heads, s_.kv_heads, s_.head_dim, s_.window};
@@ -92,7 +115,7 @@ class BlockLayer final : public Layer {
     return {s_.batch, s_.sequence, s_.heads + s_.kv_heads, s_.head_dim, s_.qkv_width()};
   }
   NormShape hidden_norm() const {
-    return {s_.tokens(), 1, s_.hidden, s_.hidden, s_.hidden, s_.epsilon};
+    return {s_.stream_tokens(), 1, s_.hidden, s_.hidden, s_.hidden, s_.epsilon};
   }
   /// Norm of queries or keys: from a tensor of their own into the one of all.
   NormShape head_norm(std::int64_t heads) const {

@@ -17,7 +17,7 @@ struct Sizes {
     const auto part = [&](bool made_again, std::int64_t bytes) {
       return of == Of::all || (of == Of::again) == made_again ? bytes : 0;
     };
-    const std::int64_t statistics = s.tokens() * kFloat * (s.rms ? 1 : 2);
+    const std::int64_t statistics = s.stream_tokens() * kFloat * (s.rms ? 1 : 2);
     const std::int64_t stream_bytes = s.stream_bytes();
     norm_statistics = part(s.again.attention_norm, statistics);
     normed = part(s.again.attention_norm, stream_bytes);
@@ -106,12 +106,17 @@ PassingPlaces passing_places(const BlockShape& shape) {
 
 BlockOffsets passing_offsets(const BlockShape& shape) {
   const Sizes size(shape);
+  const std::int64_t gathered = shape.gathered_bytes();
   BlockOffsets o;
   // What an operation reads and what it makes lie at opposite ends.
-  o.bytes = std::max(
-      {size.norm_statistics + size.normed, size.normed + size.queries + size.keys + size.qkv,
-       size.q_statistics + size.k_statistics + size.queries + size.keys + size.qkv,
-       size.log_sums + size.attended + size.qkv, size.normed + size.up, size.activated + size.up});
+  o.bytes = std::max({size.norm_statistics + size.normed,
+                      size.normed + gathered + size.queries + size.keys + size.qkv,
+                      size.q_statistics + size.k_statistics + size.queries + size.keys + size.qkv,
+                      size.log_sums + size.attended + size.qkv, size.normed + gathered + size.up,
+                      size.activated + size.up, size.activated + gathered});
+  // What the projections read; over it later what the other products make.
+  o.gathered = size.normed;
+  o.partial = o.bytes - gathered;
   o.normed = 0;
   o.attention_statistics = size.normed;
   o.qkv = o.bytes - size.qkv;
@@ -145,8 +150,10 @@ LayerBytes block_bytes(const BlockShape& s) {
   const std::int64_t beside = scratch.fits || scratch.fits_again ? 0 : scratch.bytes;
   LayerBytes bytes;
   bytes.saved = s.stream_bytes() + (s.recompute ? 0 : all.bytes);
-  bytes.forward_workspace = s.recompute ? passing_offsets(s).bytes : passing_places(s).workspace;
+  bytes.forward_workspace =
+      s.recompute ? passing_offsets(s).bytes : passing_places(s).workspace + s.gathered_bytes();
   bytes.backward_workspace = (s.recompute ? all.bytes : again_offsets(s).bytes) + beside;
+  bytes.gathered = s.gathered_bytes();
   return bytes;
 }
 

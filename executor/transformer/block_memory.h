@@ -26,6 +26,10 @@ struct BlockOffsets {
   std::int64_t up = 0;          // [tokens, up_width]
   std::int64_t activated = 0;   // [tokens, intermediate]
 
+  // elements, of all tokens where the stream's are spread over ranks; of passing_offsets() alone
+  std::int64_t gathered = 0;  // [all tokens, hidden] what projections read
+  std::int64_t partial = 0;   // [all tokens, hidden] what the product that ends a half makes
+
   std::int64_t second_half = 0;  // where mlp_statistics to activated lie, one after the other
   std::int64_t bytes = 0;
 };

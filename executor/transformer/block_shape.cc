@@ -38,6 +38,7 @@ BlockShape block_shape(const ModelSpec& model, const LayerSpec& layer, const Lay
   b.dtype = shape.storage;
   b.gradient = shape.gradients;
   b.shared = shape.tp > 1;
+  b.spread = shape.sequence_parallel ? shape.tp : 1;
   b.leads = shape.tp_rank == 0;
   b.recompute = shape.recompute;
   b.again = shape.again;

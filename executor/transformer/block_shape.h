@@ -28,6 +28,8 @@ struct BlockShape {
   DType dtype = DType::fp32;
   DType gradient = DType::fp32;  // of weights
   bool shared = false;           // heads and widths are one rank's parts
+  std::int64_t spread = 1;       // ranks that have the stream's tokens, each as many: sequence
+                                 // parallelism
   bool leads = true;  // of the ranks that share a block the one that adds what all have whole
   bool recompute = false;
   RecomputedOperations again;
@@ -49,8 +51,12 @@ struct BlockShape {
 
   std::int64_t element_bytes() const { return bytes_of(dtype); }
   std::int64_t tokens() const { return batch * sequence; }
+  /// Of the stream on this rank.
+  std::int64_t stream_tokens() const { return tokens() / spread; }
   /// Bytes of the stream, and of each tensor of its shape.
-  std::int64_t stream_bytes() const { return tokens() * hidden * element_bytes(); }
+  std::int64_t stream_bytes() const { return stream_tokens() * hidden * element_bytes(); }
+  /// Of a tensor of that width with all tokens, where a rank has a part of the stream's.
+  std::int64_t gathered_bytes() const { return spread > 1 ? spread * stream_bytes() : 0; }
   std::int64_t q_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv_heads * head_dim; }
   std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }

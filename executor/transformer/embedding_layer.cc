@@ -16,6 +16,10 @@ EmbeddingLayer::EmbeddingLayer(const ModelSpec& model, const LayerSpec& layer,
 LayerBytes EmbeddingLayer::bytes() const {
   LayerBytes bytes;
   bytes.saved = shape_.tokens() * static_cast<std::int64_t>(sizeof(std::int64_t));
+  if (shape_.sequence_parallel) {
+    bytes.forward_workspace = bytes.backward_workspace =
+        shape_.tokens() * hidden_ * bytes_of(shape_.storage);
+  }
   return bytes;
 }
 
@@ -29,7 +33,14 @@ EmbeddingShape EmbeddingLayer::table() const {
 
 void EmbeddingLayer::meet(LayerRoom& room) const {
   if (shape_.tp == 1) return;
-  room.met_forward = {{OperandPart::stream, shape_.storage, 0, shape_.tokens() * hidden_, 0}};
+  const std::int64_t all = shape_.tokens() * hidden_;
+  if (!shape_.sequence_parallel) {
+    room.met_forward = {{OperandPart::stream, shape_.storage, 0, all, 0}};
+    return;
+  }
+  room.met_forward = {{OperandPart::layer_workspace, shape_.storage, 0, all,
+                       shape_.stream_tokens() * hidden_, false, MetPiece{}}};
+  room.met_backward = room.met_forward;
 }
 
 void EmbeddingLayer::forward(const ForwardPass& pass, const Issue& to) const {
@@ -41,19 +52,21 @@ void EmbeddingLayer::forward(const ForwardPass& pass, const Issue& to) const {
                         .kept = reinterpret_cast<std::int64_t*>(pass.saved),
                         .table = weights.weight(tokens_),
                         .positions = shape_.tp_rank == 0 ? weights.weight(positions_) : nullptr,
-                        .y = pass.stream},
+                        .y = shape_.sequence_parallel ? pass.workspace : pass.stream},
                        to.stream);
 }
 
 void EmbeddingLayer::backward(const BackwardPass& pass, const Issue& to) const {
   const Gradients gradients(pass.gradients);
+  // What the step's end sums over ranks is the first one's, as all have the same.
+  const bool summed = shape_.sequence_parallel && shape_.tp_rank > 0;
   to.compute.embedding_backward({.shape = table(),
                                  .dtype = shape_.storage,
                                  .gradient = shape_.gradients,
                                  .tokens = reinterpret_cast<const std::int64_t*>(pass.saved),
-                                 .d_y = pass.stream,
+                                 .d_y = shape_.sequence_parallel ? pass.workspace : pass.stream,
                                  .d_table = gradients.weight(tokens_),
-                                 .d_positions = gradients.weight(positions_)},
+                                 .d_positions = summed ? nullptr : gradients.weight(positions_)},
                                 to.stream);
 }
 

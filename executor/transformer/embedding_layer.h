@@ -7,7 +7,8 @@ namespace shardwise::exec {
 
 /// Rows of the token table, with those of the position table added where the model has one. Keeps
 /// the token numbers. Where ranks share the table, each hands on its rows, with positions on the
-/// first rank, and an all-reduce of the stream sums them.
+/// first rank, and an all-reduce of the stream sums them. Under sequence parallelism a
+/// reduce-scatter does, and backward gathers the stream's gradient.
 class EmbeddingLayer final : public Layer {
  public:
   EmbeddingLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);

@@ -8,6 +8,7 @@ namespace shardwise::exec {
 
 HeadLayer::HeadLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape)
     : tokens_(shape.tokens()),
+      stream_tokens_(shape.stream_tokens()),
       hidden_(model.hidden_size),
       dtype_(shape.storage),
       gradient_(shape.gradients),
@@ -24,14 +25,20 @@ HeadLayer::HeadLayer(const ModelSpec& model, const LayerSpec& layer, const Layer
 LayerBytes HeadLayer::bytes() const {
   LayerBytes bytes;
   bytes.saved = statistics() * static_cast<std::int64_t>(sizeof(float)) + 2 * stream_bytes();
-  bytes.backward_workspace = tp_ == 1
-                                 ? cross_entropy_bytes(loss_, dtype_)
-                                 : logits_begin() + loss_.chunk * part_.room * bytes_of(dtype_);
+  bytes.backward_workspace =
+      tp_ == 1 ? cross_entropy_bytes(loss_, dtype_)
+               : gathered_begin() + (gathers() ? tokens_ * hidden_ * bytes_of(dtype_) : 0);
   return bytes;
 }
 
 void HeadLayer::meet(LayerRoom& room) const {
   if (tp_ == 1) return;
+  const std::int64_t normed =
+      (statistics() * static_cast<std::int64_t>(sizeof(float)) + stream_bytes()) / bytes_of(dtype_);
+  const MetTensor gathered = {
+      OperandPart::layer_workspace, dtype_, gathered_begin() / bytes_of(dtype_), tokens_ * hidden_,
+      stream_tokens_ * hidden_,     false,  MetPiece{OperandPart::saved, normed}};
+  if (gathers()) room.met_backward = {gathered};
   constexpr std::int64_t kNumbers = sizeof(RowStatistics) / sizeof(float);
   for (std::int64_t number = 0; number < chunks(); ++number) {
     const std::int64_t own = rows(number) * kNumbers;
@@ -39,10 +46,8 @@ void HeadLayer::meet(LayerRoom& room) const {
                                  statistics_begin() / static_cast<std::int64_t>(sizeof(float)),
                                  tp_ * own, own});
   }
-  const std::int64_t normed =
-      statistics() * static_cast<std::int64_t>(sizeof(float)) + stream_bytes();
   room.met_backward.push_back(
-      {OperandPart::saved, dtype_, normed / bytes_of(dtype_), tokens_ * hidden_, 0});
+      gathers() ? gathered : MetTensor{OperandPart::saved, dtype_, normed, tokens_ * hidden_, 0});
 }
 
 VocabularyWork HeadLayer::chunk(const BackwardPass& pass, std::int64_t number) const {
@@ -50,7 +55,8 @@ VocabularyWork HeadLayer::chunk(const BackwardPass& pass, std::int64_t number) c
   return {.shape = {rows(number), hidden_, part_.count, part_.first, tp_, tp_rank_},
           .dtype = dtype_,
           .gradient = gradient_,
-          .x = places(pass.saved).normed + first * hidden_ * bytes_of(dtype_),
+          .x = (gathers() ? pass.workspace + gathered_begin() : places(pass.saved).normed) +
+               first * hidden_ * bytes_of(dtype_),
           .weight = Weights(pass.weights).weight(matrix_),
           .targets = pass.targets + first,
           .scale = pass.loss_scale,

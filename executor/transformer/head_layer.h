@@ -13,7 +13,8 @@ namespace shardwise::exec {
 ///
 /// Where ranks share the vocabulary, a backward pass has a region before the first chunk's
 /// all-gather of what ranks know of their logits, one after each, and the norm's behind the
-/// all-reduce of the gradient of what it made.
+/// all-reduce of the gradient of what it made. Under sequence parallelism the pass begins with a
+/// gather of what the norm made, whose gradient a reduce-scatter sums.
 class HeadLayer final : public Layer {
  public:
   HeadLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);
@@ -46,12 +47,18 @@ class HeadLayer final : public Layer {
     return statistics_begin() +
            tp_ * loss_.chunk * static_cast<std::int64_t>(sizeof(RowStatistics));
   }
-  std::int64_t statistics() const { return tokens_ * (rms_ ? 1 : 2); }
-  NormShape norm_shape() const { return {tokens_, 1, hidden_, hidden_, hidden_, epsilon_}; }
+  /// Then, under sequence parallelism, the normed input of all tokens.
+  std::int64_t gathered_begin() const {
+    return logits_begin() + loss_.chunk * part_.room * bytes_of(dtype_);
+  }
+  std::int64_t statistics() const { return stream_tokens_ * (rms_ ? 1 : 2); }
+  NormShape norm_shape() const { return {stream_tokens_, 1, hidden_, hidden_, hidden_, epsilon_}; }
 
-  std::int64_t stream_bytes() const { return tokens_ * hidden_ * bytes_of(dtype_); }
+  std::int64_t stream_bytes() const { return stream_tokens_ * hidden_ * bytes_of(dtype_); }
+  bool gathers() const { return stream_tokens_ < tokens_; }
 
   std::int64_t tokens_;
+  std::int64_t stream_tokens_;
   std::int64_t hidden_;
   DType dtype_;
   DType gradient_;

@@ -47,6 +47,7 @@ LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout&
   }
   shape.storage = job.precision;
   shape.tp = layout.tp;
+  shape.sequence_parallel = layout.sequence_parallel && layout.tp > 1;
   return shape;
 }
 

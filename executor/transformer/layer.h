@@ -44,7 +44,10 @@ struct LayerShape {
   // this is.
   std::int64_t tp = 1;
   std::int64_t tp_rank = 0;
+  bool sequence_parallel = false;  // each has as many of the stream's tokens, in their order
   std::int64_t tokens() const { return batch * sequence; }
+  /// Those of the stream on this rank.
+  std::int64_t stream_tokens() const { return sequence_parallel ? tokens() / tp : tokens(); }
 };
 
 /// Tokens whose rows of a table and logits a rank has: all, or where ranks share them a part, of
@@ -61,14 +64,16 @@ struct LayerBytes {
   std::int64_t saved = 0;  // from forward to backward of one micro-batch
   std::int64_t forward_workspace = 0;
   std::int64_t backward_workspace = 0;
-  std::int64_t tables = 0;  // made once, shared by all layers
+  std::int64_t tables = 0;    // made once, shared by all layers
+  std::int64_t gathered = 0;  // beside backward_workspace, for what a backward pass gathers
 };
 
 // Memory of the passes. "Elements" are of LayerShape::storage. Weights and gradients come in the
 // order and with the shapes of LayerSpec::parameters; a head whose matrix is the embedding's
 // table (tie_word_embeddings) is given that table after its own.
 //
-// The stream is one tensor [batch, sequence, hidden] that all layers work on: in forward a layer
+// The stream is one tensor [batch, sequence, hidden], of which under sequence parallelism a rank
+// has stream_tokens() rows. All layers work on it: in forward a layer
 // finds its input there and leaves its output, in backward the gradient of its output and leaves
 // that of its input. A layer copies into `saved` what it needs of it.
 //
@@ -94,6 +99,7 @@ struct BackwardPass {
   std::byte* stream = nullptr;            // a head writes only, an embedding reads only
   std::byte* saved = nullptr;             // left in an unspecified state
   std::byte* workspace = nullptr;
+  std::byte* gathered = nullptr;
   const std::byte* tables = nullptr;
   std::size_t region = 0;
   // A head only: it computes the loss here, by chunks of tokens, so that logits are never whole.

@@ -31,10 +31,9 @@ std::vector<NoDegree> axis_of_cpus(const ClusterSpec& cluster, const EngineProfi
 
 std::span<const ExecutedField> executed_fields() {
   static constexpr std::string_view kAxes = "data, tensor and pipeline parallelism are";
-  static constexpr std::array<ExecutedField, 6> kFields = {{
+  static constexpr std::array<ExecutedField, 5> kFields = {{
       {"cp", "1", kAxes},
       {"ep", "1", kAxes},
-      {"sequence_parallel", "false", "false is"},
       {"offload_optimizer", "false", "false is"},
       {"offload_activations", "false", "false is"},
       {"recompute_interval", "1", "1 is"},
@@ -92,7 +91,11 @@ std::vector<HeldField> held_to_executed(
   };
   for (const ExecutedField& field : executed_fields()) hold(field.key, {std::string(field.value)});
   constexpr std::int64_t kSeveral = 2;
-  if (!no_tensor_parallelism(cluster, engine, kSeveral).empty()) hold("tp", {"1"});
+  if (!no_tensor_parallelism(cluster, engine, kSeveral).empty()) {
+    hold("tp", {"1"});
+  } else {  // without it is usual too
+    hold("sequence_parallel", {"true", "false"});
+  }
   if (!no_pipeline(cluster, engine, kSeveral).empty()) {
     hold("pp", {"1"});
     hold("vpp", {"1"});

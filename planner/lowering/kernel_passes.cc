@@ -76,6 +76,18 @@ void KernelPasses::settle_end(std::vector<Share>& items, LayerPart part) {
   }
 }
 
+/// And backward, under sequence parallelism: what precedes the first gather of the gradient works
+/// on it element by element, and ranks do it behind, with what reads the gathered one.
+void KernelPasses::settle_begin(std::vector<Share>& items) const {
+  if (!context_.layout().sequence_parallel) return;
+  const auto found =
+      std::ranges::find_if(items, [](const Share& each) { return each.item->moves; });
+  const bool gathers = found != items.end() && !found->item->beside &&
+                       found->item->collective.group == GroupKind::tp &&
+                       found->item->collective.kind == CollectiveKind::all_gather;
+  if (gathers) std::rotate(items.begin(), found, std::next(found));
+}
+
 /// The items of a pass in the order in which they run. Where a head works on some rows at a time,
 /// up to the sum of its input's gradient, each has its share of them.
 std::vector<KernelPasses::Share> KernelPasses::in_order(std::int32_t kind, LayerPart part) const {
@@ -85,15 +97,20 @@ std::vector<KernelPasses::Share> KernelPasses::in_order(std::int32_t kind, Layer
   }
   if (!is_forward(part)) std::ranges::reverse(all);
   settle_end(all, part);
+  if (part == LayerPart::backward) settle_begin(all);
   const bool head = context_.memories[static_cast<std::size_t>(kind)].role == LayerRole::head;
-  if (!head || part != LayerPart::backward || all.empty() || all.front().item->moves) return all;
-  const std::int64_t chunks = std::llround(all.front().item->kernel.times);
-  const auto whole = std::ranges::find_if(all, [](const Share& each) {
+  if (!head || part != LayerPart::backward || all.empty()) return all;
+  // Under sequence parallelism the input of all rows is gathered once.
+  const bool gathers = context_.layout().sequence_parallel && all.front().item->moves;
+  const auto begin = all.begin() + (gathers ? 1 : 0);
+  if (begin == all.end() || begin->item->moves) return all;
+  const std::int64_t chunks = std::llround(begin->item->kernel.times);
+  const auto whole = std::find_if(begin, all.end(), [](const Share& each) {
     return each.item->moves && each.item->collective.kind != CollectiveKind::all_gather;
   });
-  std::vector<Share> cut;
+  std::vector<Share> cut(all.begin(), begin);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    for (auto each = all.begin(); each != whole; ++each) {
+    for (auto each = begin; each != whole; ++each) {
       cut.push_back({each->item, 1.0 / static_cast<double>(chunks)});
     }
   }
@@ -105,15 +122,20 @@ std::vector<KernelPasses::Step> KernelPasses::regions(const std::vector<Share>& 
   std::vector<Step> made;
   OpCost open;
   open.launches = 0;
-  const auto add = [&](std::int32_t cost) {
+  std::int32_t between = 0;
+  const auto add = [&](std::int32_t cost, bool moves) {
+    // Regions have even numbers, collectives odd ones.
+    const std::int32_t before =
+        moves ? between++ : static_cast<std::int32_t>(made.size()) - between;
     made.emplace_back();
-    made.back().part = static_cast<std::int32_t>(made.size()) - 1;
+    made.back().part = 2 * before + (moves ? 1 : 0);
+    made.back().moves = moves;
     made.back().cost = cost;
   };
   const auto close = [&] {
     if (open.kernels.empty()) return;
     open.kernels.front().name.clear();  // a region has a number
-    add(builder_.cost(std::exchange(open, {})));
+    add(builder_.cost(std::exchange(open, {})), false);
     open.launches = 0;
   };
   bool beside = false;
@@ -129,8 +151,7 @@ std::vector<KernelPasses::Step> KernelPasses::regions(const std::vector<Share>& 
     close();
     CollectiveWork work = item->collective;
     work.times *= share;
-    add(builder_.collective_cost(work, item->launches * share));
-    made.back().moves = true;
+    add(builder_.collective_cost(work, item->launches * share), true);
     made.back().beside = beside = item->beside;
     made.back().stream = stream_of(work.group);
   }

@@ -21,7 +21,14 @@ namespace shardwise {
 ///   backward   down … up | all-reduce | norm … queries | all-reduce | norm
 /// and a head whose logits are cut over ranks, by chunks of rows,
 ///   backward   logits | all-gather | gradients, logits | all-gather | … | all-reduce | norm
-/// ProgramOp::part counts a pass's regions and collectives from 0. A kernel beside which a
+/// Under sequence parallelism norms have a part of the tokens:
+///   forward    norm | all-gather | queries … output | reduce-scatter | norm | all-gather |
+///              up … down | reduce-scatter
+///   backward   all-gather | down … activation | all-gather | up | reduce-scatter | norm |
+///              all-gather | output … queries | all-gather | queries | reduce-scatter | norm
+/// The second gather of a half is of the product's input, which is not kept whole.
+/// Twice a region's number among a pass's regions is its ProgramOp::part, and that of a collective
+/// one more than twice its own. A kernel beside which a
 /// collective runs is a region of its own.
 class KernelPasses {
  public:
@@ -51,6 +58,7 @@ class KernelPasses {
     double share = 1;
   };
   static void settle_end(std::vector<Share>& items, LayerPart part);
+  void settle_begin(std::vector<Share>& items) const;
   std::vector<Share> in_order(std::int32_t kind, LayerPart part) const;
   std::vector<Step> regions(const std::vector<Share>& items);
   void hide_exchange(std::vector<Step>& steps, std::int32_t kind);

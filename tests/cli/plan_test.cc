@@ -381,10 +381,10 @@ TEST(Plan, RanksWhatRunsOnCpusAndSaysHowToSeeMore) {
   };
   const Outcome held = shardwise(ask);
   EXPECT_THAT(degrees(held), testing::IsSubsetOf({1, 2})) << held.err;
-  EXPECT_THAT(held.out, HasSubstr("shardwise run executes: cp 1, ep 1, sequence_parallel false"));
+  EXPECT_THAT(held.out, HasSubstr("shardwise run executes: cp 1, ep 1, offload_optimizer false"));
   EXPECT_THAT(held.out, HasSubstr("(--open FIELD searches the others)"));
-  ask.insert(ask.end(), {"--open", "sequence_parallel"});
-  EXPECT_THAT(shardwise(ask).out, Not(HasSubstr("sequence_parallel false")));
+  ask.insert(ask.end(), {"--open", "offload_optimizer"});
+  EXPECT_THAT(shardwise(ask).out, Not(HasSubstr("offload_optimizer false")));
   ask.resize(ask.size() - 2);
   ask.insert(ask.end(), {"--lock", "tp=2"});
   EXPECT_THAT(degrees(shardwise(ask)), testing::ElementsAre(2));

@@ -136,7 +136,7 @@ class LayerWalk {
       name += "+" + more.name.substr(prefix_of(more.name).size());
       width += s_.cut(more.width, more);
     }
-    if (column && !op.routed_expert) region_.enter(op.k);
+    if (column && !op.routed_expert) region_.enter(op.k, in_backward(op));
 
     const DType dtype = pricer_.weight_dtype(op);
     const std::int64_t groups = op.routed_expert ? s_.local_experts : 1;

@@ -287,8 +287,7 @@ void size_dispatch(OperationMemory& m, const OperationSizes& s) {
   m.output = s.routed * width * s.bytes;
   m.input_gradient = s.spread * width * s.bytes;
   m.statistics = 2 * s.routed * kFp32Bytes;  // where each copy came from, and its probability
-  m.forward_extra = s.ep > 1 ? sent : 0;
-  m.backward_extra = s.ep > 1 ? sent : 0;
+  m.forward_extra = m.backward_extra = s.ep > 1 ? sent : 0;
 }
 
 void size_combine(OperationMemory& m, const OperationSizes& s) {
@@ -315,6 +314,8 @@ void size_embedding(OperationMemory& m, const OperationSizes& s) {
   m.statistics = s.tokens * 8;          // token numbers
   if (s.kernels == Kernels::planned) {  // rows are added to the table's gradient where it is
     if (!by_vocabulary) m.statistics = 0;
+    const bool gathers = by_vocabulary && s.sequence_parallel;  // the gradient of all sums
+    m.forward_extra = m.backward_extra = gathers ? s.tokens * op.width * s.bytes : 0;
     return;
   }
   // Without a buffer to add to, the gradient of the whole table is a tensor of its own.
@@ -346,6 +347,7 @@ void size_loss(OperationMemory& m, const OperationSizes& s) {
     // Logits of some rows, the loss of every row, and what ranks that share logits know of those.
     const std::int64_t known = s.tp > 1 ? rows * s.tp * kRowStatisticsBytes : 0;
     m.backward_extra = rows * s.cut(op.width, op) * s.bytes + s.tokens * kFp32Bytes + known;
+    if (s.sequence_parallel) m.backward_extra += s.tokens * s.hidden * s.bytes;  // gathered input
     return;
   }
   m.output = s.tokens * kFp32Bytes;

@@ -147,10 +147,17 @@ void TensorRegion::note_all() {
   parts_.clear();
 }
 
-void TensorRegion::enter(std::int64_t k) {
+void TensorRegion::enter(std::int64_t k, bool late) {
   if (layout_.tp == 1 || (inside_ && entered_ == k)) return;
   close();
   inside_ = true;
+  late_ = late && layout_.sequence_parallel;
+  if (late_) {
+    const Collective input = collective(Pass::backward, CollectiveKind::all_gather, bytes_of(k));
+    pricer_.charge(input.pass, input.kind, input.bytes, GroupKind::tp, {false, 1, kLast, true});
+    backward_.tp += input.time;
+    backward_.kernels += input.kernels;
+  }
   entered_ = k;
   entered_at_ = pricer_.notes().noted();
   products_.clear();
@@ -175,14 +182,18 @@ void TensorRegion::close() {
   }
   // The gathered input is not kept: it is gathered again for the weights' gradient, if there is one
   // (NVIDIA/Megatron-LM:megatron/core/tensor_parallel/layers.py, LinearWithFrozenWeight).
-  if (overlaps && !s_.frozen) {
+  const bool planned = s_.kernels == Kernels::planned;
+  if ((overlaps || planned) && !s_.frozen && !late_) {
+    const Shelter inputs = input_shelter();
     beside(backward_, collective(Pass::backward, CollectiveKind::all_gather, bytes),
-           input_shelter());
+           overlaps ? inputs : Shelter{{}, inputs.begin});
   }
   Seconds pieces;
   for (const Product& p : products_) pieces += p.forward_pieces;
-  through(forward_, collective(Pass::forward, CollectiveKind::all_gather, bytes), forward_shelter(),
-          pieces);
+  if (!late_) {
+    through(forward_, collective(Pass::forward, CollectiveKind::all_gather, bytes),
+            forward_shelter(), pieces);
+  }
   beside(backward_, collective(Pass::backward, CollectiveKind::reduce_scatter, bytes), weights);
   note_all();
 }

@@ -22,8 +22,8 @@ class TensorRegion {
         backward_(backward) {}
 
   /// A column-parallel product is about to read [tokens, k]: all tokens are needed, once for all
-  /// products of the same input.
-  void enter(std::int64_t k);
+  /// products of the same input. \param late  the product begins the backward pass
+  void enter(std::int64_t k, bool late = false);
   /// A product of that input, computed since.
   void add(const Product& product);
   /// `product` was row-parallel: its partial sums of [tokens, width] become one.
@@ -91,6 +91,7 @@ class TensorRegion {
   PassTime& forward_;
   PassTime& backward_;
   bool inside_ = false;
+  bool late_ = false;              // its input is gathered where the backward pass begins
   std::int64_t entered_ = 0;       // width of the input
   std::size_t entered_at_ = 0;     // items noted before
   std::vector<Product> products_;  // computed since

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,14 +12,23 @@
 
 namespace shardwise {
 
-/// A tensor of a layer that a collective inside a pass works on in its place: the stream, or one in
-/// what the layer lays out itself.
+/// Where sequence parallelism has a rank's piece of a tensor.
+struct MetPiece {
+  OperandPart part = OperandPart::stream;  // or saved, or layer_workspace
+  std::int64_t first = 0;                  // elements
+  bool adds = false;                       // a reduce-scatter's sum joins it
+};
+
+/// A tensor of a layer that a collective inside a pass works on: the stream, or one in what the
+/// layer lays out itself. It works in its place, but where the piece lies elsewhere.
 struct MetTensor {
   OperandPart part = OperandPart::stream;  // or saved, or layer_workspace
   DType dtype = DType::fp32;
   std::int64_t first = 0;  // elements; of the stream all are
   std::int64_t count = 0;
-  std::int64_t piece = 0;  // of an all-gather: each rank's elements of them
+  std::int64_t piece = 0;  // of an all-gather or reduce-scatter: each rank's elements of them
+  bool apart = false;      // in LayerRoom::gathered, not in the workspace
+  std::optional<MetPiece> own = {};  // NOLINT(*-redundant-member-init): GCC asks for it
 };
 
 /// Memory that the kernels of a kind of layer are given, bytes.
@@ -26,7 +36,8 @@ struct LayerRoom {
   std::int64_t saved = 0;  // from forward to backward of one micro-batch
   std::int64_t forward_workspace = 0;
   std::int64_t backward_workspace = 0;
-  std::int64_t tables = 0;  // made once, shared by all layers
+  std::int64_t tables = 0;    // made once, shared by all layers
+  std::int64_t gathered = 0;  // beside backward_workspace, for what a backward pass gathers
   // Tensors of the collectives between a pass's regions, in their order.
   std::vector<MetTensor> met_forward = {};    // NOLINT(*-redundant-member-init): GCC asks for it
   std::vector<MetTensor> met_recompute = {};  // NOLINT(*-redundant-member-init)
@@ -39,8 +50,8 @@ struct LayerRoom {
   }
 };
 
-/// Of what a pass of a layer is cut into: regions and collectives take turns, and ProgramOp::part
-/// counts both. The number of a region, 0 of a whole pass, or of a collective.
+/// Of what a pass of a layer is cut into, regions and collectives, each counted from 0
+/// (KernelPasses): the number of a region, 0 of a whole pass, or of a collective.
 inline std::size_t number_in_pass(const ProgramOp& op) {
   return op.part < 0 ? 0 : static_cast<std::size_t>(op.part) / 2;
 }

@@ -40,7 +40,9 @@ std::int64_t table_bytes(const OperandWriter& writer) {
 
 Operand message_of(OperandWriter& writer, OpId op, Access access, bool handed_on) {
   const LoweringContext& context = *writer.run().context;
-  const std::int64_t tokens = context.layout().micro_batch_size * context.job().sequence_length;
+  const Layout& layout = context.layout();
+  const std::int64_t tokens = layout.micro_batch_size * context.job().sequence_length /
+                              (layout.sequence_parallel ? layout.tp : 1);
   Operand operand;
   operand.part = OperandPart::stream;
   operand.access = access;
@@ -63,6 +65,8 @@ PassOperands::PassOperands(OperandWriter& writer, const GradientFlow& gradients)
 
 void PassOperands::list(OpId op) {
   const ProgramOp& each = writer_.operation(op);
+  const std::tuple pass = {each.role, each.layer, each.microbatch};
+  begins_ = std::exchange(pass_, pass) != pass;
   if (is_between_regions(writer_.program(), each)) return met(op);
   const std::vector<TensorPlace> places =
       parameters_of(writer_.run().model(), *writer_.run().units, each.layer);
@@ -75,12 +79,12 @@ void PassOperands::list(OpId op) {
   if (each.role == OpRole::backward) sums(op);
 }
 
-/// Whether no other region of its pass follows.
-bool PassOperands::is_last_region(OpId op) const {
+/// Whether nothing of its pass follows, or no other region.
+bool PassOperands::is_last(OpId op, bool of_regions) const {
   const ProgramOp& each = writer_.operation(op);
   for (OpId next = op + 1; next < writer_.program().operations.size(); ++next) {
     const ProgramOp& other = writer_.operation(next);
-    if (is_between_regions(writer_.program(), other)) continue;
+    if (of_regions && is_between_regions(writer_.program(), other)) continue;
     const bool pass = other.role == OpRole::forward || other.role == OpRole::recompute ||
                       other.role == OpRole::backward;
     if (!pass) continue;
@@ -91,12 +95,17 @@ bool PassOperands::is_last_region(OpId op) const {
 }
 
 /// A recompute works on what was kept, and a head's backward pass makes the stream's gradient in
-/// the end, from what was kept of the stream.
+/// the end, from what was kept of the stream. An embedding whose ranks have pieces of the stream
+/// works forward on all tokens.
 bool PassOperands::works_on_stream(OpId op) const {
   const ProgramOp& each = writer_.operation(op);
   if (each.role == OpRole::recompute) return false;
-  const bool head = writer_.run().kind_of(each.layer).role == LayerRole::head;
-  return !head || each.role == OpRole::forward || is_last_region(op);
+  const LayerRole layer = writer_.run().kind_of(each.layer).role;
+  if (layer == LayerRole::embedding && each.role == OpRole::forward) {
+    const std::vector<MetTensor>& met = writer_.run().room(each.layer).met_forward;
+    return met.empty() || !met.front().own;
+  }
+  return layer != LayerRole::head || each.role == OpRole::forward || is_last(op, true);
 }
 
 /// The tensor of a collective between two regions. One that ends a stage's pass leaves the stream
@@ -107,6 +116,7 @@ void PassOperands::met(OpId op) {
   const std::size_t number = number_in_pass(each);
   SHARDWISE_CHECK(number < tensors.size(), name_of(writer_.program(), each));
   const MetTensor& tensor = tensors[number];
+  if (tensor.own) return met_piece(op, tensor);
   Operand operand;
   operand.part = tensor.part;
   operand.access = Access::accumulate;
@@ -114,21 +124,65 @@ void PassOperands::met(OpId op) {
   operand.first = tensor.first;
   operand.count = tensor.count;
   operand.piece = tensor.piece;
-  const auto mb = static_cast<std::size_t>(each.microbatch);
-  switch (tensor.part) {
-    case OperandPart::stream:
-      operand.buffer = streams_.at({each.microbatch, each.role == OpRole::forward});
-      break;
-    case OperandPart::saved:
-      operand.buffer = saved_[static_cast<std::size_t>(each.layer)][mb];
-      break;
-    default:
-      operand.buffer = space_;
-      break;
-  }
-  SHARDWISE_CHECK(operand.buffer != kNone, name_of(writer_.program(), each));
+  operand.buffer = met_buffer(op, tensor.part);
   writer_.add(op, operand);
   writer_.add(op, message_of(writer_, op, Access::output, true));
+}
+
+BufferId PassOperands::met_buffer(OpId op, OperandPart part, bool apart) const {
+  const ProgramOp& each = writer_.operation(op);
+  const auto layer = static_cast<std::size_t>(each.layer);
+  const auto mb = static_cast<std::size_t>(each.microbatch);
+  const BufferId buffer = part == OperandPart::stream
+                              ? streams_.at({each.microbatch, each.role == OpRole::forward})
+                          : part == OperandPart::saved ? saved_[layer][mb]
+                          : apart                      ? gathered_space_
+                                                       : space_;
+  SHARDWISE_CHECK(buffer != kNone, name_of(writer_.program(), each));
+  return buffer;
+}
+
+/// The whole tensor, then the rank's piece of it. A pass that a gather begins finds its stream in
+/// the message of another stage, where there is one, and its workspace empty.
+void PassOperands::met_piece(OpId op, const MetTensor& tensor) {
+  const ProgramOp& each = writer_.operation(op);
+  const bool gathers = writer_.program().communication(each)->kind == CollectiveKind::all_gather;
+  const bool empty = begins_ && !workspace(op);
+  Operand own;
+  own.part = tensor.own->part;
+  own.access = gathers ? Access::input : tensor.own->adds ? Access::accumulate : Access::output;
+  own.dtype = tensor.dtype;
+  own.first = tensor.own->first;
+  own.count = tensor.piece;
+  const bool stream = own.part == OperandPart::stream;
+  Operand received;
+  received.buffer = kNone;
+  if (stream && begins_) received = message_of(writer_, op, Access::input, false);
+  if (received.buffer != kNone) own.access = Access::output;
+  if (stream && own.access == Access::output) begin_stream(op, own.count * bytes_of(own.dtype));
+  own.buffer = met_buffer(op, own.part);
+  Operand whole;
+  whole.part = tensor.part;
+  whole.access = gathers ? Access::output : Access::input;
+  whole.dtype = tensor.dtype;
+  whole.first = tensor.first;
+  whole.count = tensor.count;
+  whole.piece = tensor.piece;
+  whole.buffer = met_buffer(op, tensor.part, tensor.apart);
+  writer_.add(op, whole);
+  writer_.add(op, own);
+  writer_.add(op, received);
+  writer_.add(op, message_of(writer_, op, Access::output, true));
+  if (empty) {
+    writer_.add(
+        op, bytes_in(OperandPart::layer_workspace, Access::output, space_, workspace_bytes(op)));
+  }
+}
+
+void PassOperands::begin_stream(OpId op, std::int64_t bytes) {
+  const ProgramOp& each = writer_.operation(op);
+  streams_[{each.microbatch, each.role == OpRole::forward}] =
+      writer_.make(MemoryCategory::working, bytes, -1, each.microbatch);
 }
 
 /// What the host hands an embedding and a head, and what the head hands back.
@@ -222,43 +276,65 @@ void PassOperands::stream(OpId op) {
   stream.access = received.buffer != kNone
                       ? Access::output
                       : stream_access(writer_.run().kind_of(each.layer).role, forward);
-  const auto [at, fresh] = streams_.try_emplace({each.microbatch, forward}, kNone);
-  if (fresh || stream.access == Access::output) {
-    at->second = writer_.make(MemoryCategory::working, stream.count * bytes_of(stream.dtype), -1,
-                              each.microbatch);
+  const std::pair key = {each.microbatch, forward};
+  if (!streams_.contains(key) || stream.access == Access::output) {
+    begin_stream(op, stream.count * bytes_of(stream.dtype));
   }
-  stream.buffer = at->second;
+  stream.buffer = streams_.at(key);
   writer_.add(op, stream);
   writer_.add(op, message_of(writer_, op, Access::output, true));
+}
+
+std::int64_t PassOperands::workspace_bytes(OpId op) const {
+  const ProgramOp& each = writer_.operation(op);
+  const LayerRoom& bytes = writer_.run().room(each.layer);
+  return each.role == OpRole::forward ? bytes.forward_workspace : bytes.backward_workspace;
+}
+
+/// What a pass works in: made by its first operation, or with what a recompute left there.
+/// \returns whether something is in it
+bool PassOperands::workspace(OpId op) {
+  const ProgramOp& each = writer_.operation(op);
+  const LayerRole role = writer_.run().kind_of(each.layer).role;
+  const bool again = each.role == OpRole::recompute;
+  const BufferId ready = begins_ ? std::exchange(recomputed_, kNone) : space_;
+  const MemoryCategory category = again                     ? MemoryCategory::recompute_scratch
+                                  : role == LayerRole::head ? MemoryCategory::logits_and_loss
+                                                            : MemoryCategory::working;
+  const bool filled = (!begins_ || each.role == OpRole::backward) && ready != kNone;
+  space_ =
+      filled ? ready : writer_.make(category, workspace_bytes(op), each.layer, each.microbatch);
+  if (again) recomputed_ = space_;
+  if (begins_ && each.role != OpRole::forward) {
+    gathered_space_ = writer_.make(MemoryCategory::working, writer_.run().room(each.layer).gathered,
+                                   each.layer, each.microbatch);
+  }
+  return filled;
 }
 
 void PassOperands::room(OpId op) {
   const ProgramOp& each = writer_.operation(op);
   const LayerRoom& bytes = writer_.run().room(each.layer);
-  const LayerRole role = writer_.run().kind_of(each.layer).role;
-  const bool forward = each.role == OpRole::forward;
   const bool again = each.role == OpRole::recompute;
-  const bool goes_on = number_in_pass(each) > 0;
   const auto mb = static_cast<std::size_t>(each.microbatch);
 
   BufferId& saved = saved_[static_cast<std::size_t>(each.layer)][mb];
   if (saved == kNone)
     saved = writer_.make(MemoryCategory::activations, bytes.saved, each.layer, each.microbatch);
   writer_.add(
-      op, bytes_in(OperandPart::saved, forward && !goes_on ? Access::output : Access::accumulate,
+      op, bytes_in(OperandPart::saved,
+                   each.role == OpRole::forward && begins_ ? Access::output : Access::accumulate,
                    saved, bytes.saved));
 
-  const std::int64_t room = forward ? bytes.forward_workspace : bytes.backward_workspace;
-  const BufferId ready = goes_on ? space_ : std::exchange(recomputed_, kNone);
-  const MemoryCategory category = again                     ? MemoryCategory::recompute_scratch
-                                  : role == LayerRole::head ? MemoryCategory::logits_and_loss
-                                                            : MemoryCategory::working;
-  const bool filled = (goes_on || each.role == OpRole::backward) && ready != kNone;
-  space_ = filled ? ready : writer_.make(category, room, each.layer, each.microbatch);
-  if (again) recomputed_ = space_;
-  const bool stays = again || !is_last_region(op);
+  const bool filled = workspace(op);
+  const bool stays = again || !is_last(op, false);
   const Access access = filled ? Access::accumulate : stays ? Access::output : Access::workspace;
-  writer_.add(op, bytes_in(OperandPart::layer_workspace, access, space_, room));
+  writer_.add(op, bytes_in(OperandPart::layer_workspace, access, space_, workspace_bytes(op)));
+  if (each.role != OpRole::forward) {
+    writer_.add(
+        op, bytes_in(OperandPart::layer_workspace, begins_ ? Access::output : Access::accumulate,
+                     gathered_space_, bytes.gathered));
+  }
   writer_.add(op, bytes_in(OperandPart::kernel_workspace, Access::workspace,
                            writer_.kernel_workspace(), writer_.kernel_workspace_bytes()));
 }

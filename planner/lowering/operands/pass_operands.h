@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,12 @@ class PassOperands {
   void room(OpId op);
   void met(OpId op);
   bool works_on_stream(OpId op) const;
-  bool is_last_region(OpId op) const;
+  bool is_last(OpId op, bool of_regions) const;
+  bool workspace(OpId op);
+  std::int64_t workspace_bytes(OpId op) const;
+  BufferId met_buffer(OpId op, OperandPart part, bool apart = false) const;
+  void met_piece(OpId op, const MetTensor& tensor);
+  void begin_stream(OpId op, std::int64_t bytes);
   void step(OpId op);
   void sums(OpId op);
   BufferId weights_of(OpId op, std::size_t unit,
@@ -52,6 +58,9 @@ class PassOperands {
   std::vector<std::vector<BufferId>> saved_;                   // by layer and micro-batch
   BufferId recomputed_ = kNone;                                // what the next backward pass reads
   BufferId space_ = kNone;                                     // of the pass that runs
+  BufferId gathered_space_ = kNone;                            // beside it
+  bool begins_ = false;                                        // that pass, with this operation
+  std::tuple<OpRole, std::int32_t, std::int32_t> pass_ = {OpRole::optimizer, -1, -1};
 };
 
 }  // namespace shardwise

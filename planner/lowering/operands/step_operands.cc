@@ -106,15 +106,17 @@ void list_table(OperandWriter& writer, OpId op) {
 
 /// What a rank updates of tensors whose gradients ranks of tensor parallelism add up, as each has
 /// what its own query heads make. These are the norms of queries and keys, and heads of keys and
-/// values that several ranks have.
+/// values that several ranks have. Under sequence parallelism also whatever all ranks have whole.
 void list_shared(OperandWriter& writer, OpId op, bool heads) {
   const StateUnits& units = *writer.run().units;
+  const bool spread = writer.run().context->layout().sequence_parallel;
   for (std::size_t u = 0; u < units.units.size(); ++u) {
     const ShardRange held =
         held_of(writer.unit(u), writer.placement().optimizer, writer.run().place);
     for (const UnitTensor& tensor : writer.unit(u).tensors) {
-      const bool listed =
-          heads ? tensor.cut.copies > 1 : is_head_norm(parameter_of(writer.run().model(), tensor));
+      const ParameterSpec& parameter = parameter_of(writer.run().model(), tensor);
+      const bool norms = spread ? parameter.tp_dim < 0 : is_head_norm(parameter);
+      const bool listed = heads ? tensor.cut.copies > 1 : norms;
       if (!listed) continue;
       const std::int64_t begin = std::max(held.begin, tensor.begin);
       const std::int64_t end = std::min(held.begin + held.count, tensor.begin + tensor.elements);

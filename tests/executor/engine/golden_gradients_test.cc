@@ -59,13 +59,14 @@ class OnGoldenTokens : public Layer {
   std::vector<std::int64_t> targets_;
 };
 
-Plan golden_plan(const std::string& name, std::int32_t tp, std::int32_t pp) {
+Plan golden_plan(const std::string& name, std::int32_t tp, std::int32_t pp, bool sequence) {
   const LayerShape shape = golden_shape();
   Plan plan;
   plan.model = golden_model(name);
   plan.engine = *find_engine("shardwise");
   plan.layout = over(tp);
   plan.layout.pp = pp;
+  plan.layout.sequence_parallel = sequence;
   plan.layout.micro_batch_size = static_cast<std::int32_t>(shape.batch);
   plan.cluster = *with_gpus(*find_cluster("laptop"), plan.layout.world());
   plan.job.precision = DType::fp32;
@@ -93,8 +94,8 @@ void add_parts(const Trainer& trainer, const Arena& arena, std::int64_t tokens, 
   }
 }
 
-void expect_golden(const std::string& name, std::int32_t tp, std::int32_t pp) {
-  const Plan plan = golden_plan(name, tp, pp);
+void expect_golden(const std::string& name, std::int32_t tp, std::int32_t pp, bool sequence) {
+  const Plan plan = golden_plan(name, tp, pp, sequence);
   const std::string text(static_cast<std::size_t>(golden_shape().tokens()) + 1, '\1');
   const TokenSequences data = *TokenSequences::cut(TokenStream(text), plan.job.sequence_length,
                                                    plan.model.vocab_size, 3, "text");
@@ -148,7 +149,10 @@ TEST(GoldenGradients, OfRanksThatShareLayersAndPipelinesEqualTransformers) {
       for (const std::int32_t pp : {1, 2}) {
         if (model.num_hidden_layers % pp != 0) continue;
         SCOPED_TRACE(name + ", tp " + std::to_string(tp) + ", pp " + std::to_string(pp));
-        expect_golden(name, tp, pp);
+        expect_golden(name, tp, pp, false);
+        if (tp == 1 || golden_shape().sequence % tp != 0) continue;
+        SCOPED_TRACE("sequence parallel");
+        expect_golden(name, tp, pp, true);
       }
     }
   }

@@ -133,6 +133,63 @@ TEST(TensorParallel, TrainsEveryKindOfModelAsOneRankDoes) {
   }
 }
 
+Layout with_stages(Layout layout, std::int32_t pp,
+                   PipelineSchedule schedule = PipelineSchedule::one_f_one_b,
+                   std::int32_t vpp = 1) {
+  layout.pp = pp;
+  layout.vpp = vpp;
+  layout.schedule = schedule;
+  return layout;
+}
+
+Layout in_sequence(Layout layout) {
+  layout.sequence_parallel = true;
+  return layout;
+}
+
+TEST(SequenceParallel, TrainsEveryKindOfModelAsOneRankDoes) {
+  for (const char* model : {"gpt2-tiny", "llama-tiny", "qwen3-tiny"}) {
+    SCOPED_TRACE(model);
+    const Trained alone = train_whole(small_plan_of(model, over(1)));
+    expect_near(train_whole(small_plan_of(model, in_sequence(over(2)))), alone);
+  }
+}
+
+// As many ranks as heads, and more than heads of keys and values.
+TEST(SequenceParallel, TrainsOverManyRanks) {
+  const Trained alone = train_whole(small_plan_of("llama-tiny", over(1)), 4);
+  for (const int tp : {4, 8}) {
+    expect_near(train_whole(small_plan_of("llama-tiny", in_sequence(over(tp))), 4), alone);
+  }
+}
+
+// What is computed again, or gathered again, has the bits of what was kept.
+TEST(SequenceParallel, RecomputesTheSame) {
+  for (const char* model : {"gpt2-tiny", "qwen3-tiny"}) {
+    const Layout layout = in_sequence(over(2));
+    const Trained kept = train_whole(small_plan_of(model, layout), 3);
+    Layout full = layout;
+    full.recompute = Recompute::full;
+    EXPECT_EQ(train_whole(small_plan_of(model, full), 3).losses, kept.losses) << model;
+    Plan plan = small_plan_of(model, layout);
+    plan.job.recompute_operations = {"attention_norm", "self_attn.core", "mlp_norm",
+                                     "mlp.activation"};
+    EXPECT_EQ(train_whole(plan, 3).losses, kept.losses) << model;
+    plan.job.recompute_operations = {"mlp_norm"};
+    EXPECT_EQ(train_whole(plan, 3).losses, kept.losses) << model;
+  }
+}
+
+TEST(SequenceParallel, TrainsInPipelinesBesideEveryWayOfSharding) {
+  const Trained alone = train_whole(small_plan_of("gpt2-tiny", over(1, 2, 0), 4), 4);
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    SCOPED_TRACE(zero_stage);
+    const Layout layout = in_sequence(over(2, 2, zero_stage));
+    expect_near(train_whole(small_plan_of("gpt2-tiny", layout, 4), 4), alone);
+    expect_near(train_whole(small_plan_of("gpt2-tiny", with_stages(layout, 2), 4), 4), alone);
+  }
+}
+
 TEST(TensorParallel, TrainsOverAsManyRanksAsThereAreHeads) {
   for (const char* model : {"gpt2-tiny", "llama-tiny"}) {
     SCOPED_TRACE(model);
@@ -182,15 +239,6 @@ TEST(TensorParallel, RecomputesTheSame) {
                                      "mlp.activation"};
     EXPECT_EQ(train_whole(plan, 3).losses, kept.losses) << model;
   }
-}
-
-Layout with_stages(Layout layout, std::int32_t pp,
-                   PipelineSchedule schedule = PipelineSchedule::one_f_one_b,
-                   std::int32_t vpp = 1) {
-  layout.pp = pp;
-  layout.vpp = vpp;
-  layout.schedule = schedule;
-  return layout;
 }
 
 // Embedding and head have one table, cut over ranks, on two stages.
@@ -253,9 +301,11 @@ TEST(TensorParallel, TrainsInBf16WithinItsRounding) {
     return train_whole(plan, 2).losses;
   };
   const std::vector<double> alone = of(over(1));
-  const std::vector<double> split = of(over(2));
-  for (std::size_t s = 0; s < alone.size(); ++s) {
-    EXPECT_NEAR(split[s], alone[s], alone[s] * 10 / 512) << "step " << s;
+  for (const Layout& layout : {over(2), in_sequence(over(2))}) {
+    const std::vector<double> split = of(layout);
+    for (std::size_t s = 0; s < alone.size(); ++s) {
+      EXPECT_NEAR(split[s], alone[s], alone[s] * 10 / 512) << "step " << s;
+    }
   }
 }
 
@@ -303,6 +353,7 @@ std::vector<Plan> all_meshes() {
     layout.pp = take(1, 2, 4);
     layout.vpp = take(1, 2);
     layout.schedule = take(one_f_one_b, gpipe, looped_bfs);
+    layout.sequence_parallel = take(false, true);
     more = rest == 0;
     if (!more || layout.world() == 1 || layout.world() > 8) continue;
     plan.layout = layout;

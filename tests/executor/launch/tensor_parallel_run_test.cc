@@ -56,11 +56,33 @@ std::vector<std::string> curve_of(const Plan& plan, Started started = Started::t
 }
 
 TEST(TensorParallelRun, GivesProcessesTheBitsOfThreads) {
-  for (const std::int32_t pp : {1, 2}) {
-    const Plan plan = shared_plan("qwen3-tiny", 2, 3, pp == 1 ? 2 : 1, pp);
+  for (const auto& [pp, spread] : {std::pair(1, false), std::pair(2, false), std::pair(2, true)}) {
+    Plan plan = shared_plan("qwen3-tiny", 2, 3, pp == 1 ? 2 : 1, pp);
+    plan.layout.sequence_parallel = spread;
     const std::vector<std::string> threads = curve_of(plan);
     ASSERT_EQ(threads.size(), 4U);
     for (const Started started : ways_of_processes()) EXPECT_EQ(curve_of(plan, started), threads);
+  }
+}
+
+/// Compares the bytes of a run with the ledger's, of every category in every phase.
+void expect_ledger(const Plan& plan) {
+  const Scratch scratch;
+  const std::string path = scratch.path("report.json");
+  const Outcome done = shardwise_run(
+      {scratch.write(plan), "--data", kTrainingText, "--steps", "3", "--report", path});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Result<StepReport> report = read_report(path);
+  ASSERT_TRUE(report) << to_string(report.problems());
+  const LayoutMemory predicted =
+      layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
+  for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+    for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+      const auto phase = static_cast<MemoryPhase>(p);
+      const auto category = static_cast<MemoryCategory>(c);
+      EXPECT_EQ(report->stages[0][phase][category], predicted.stages[0][phase][category])
+          << name_of(phase) << ", " << name_of(category);
+    }
   }
 }
 
@@ -71,29 +93,31 @@ TEST(TensorParallelRun, HoldsTheBytesOfTheLedger) {
       for (const Recompute recompute : {Recompute::none, Recompute::full}) {
         for (const DType precision : {DType::fp32, DType::bf16}) {
           if (precision == DType::bf16 && recompute == Recompute::full) continue;
-          Plan plan = shared_plan(model, 2, zero_stage, dp_shard);
-          plan.layout.recompute = recompute;
-          plan.job.precision = precision;
-          const Scratch scratch;
-          const std::string path = scratch.path("report.json");
-          const Outcome done = shardwise_run(
-              {scratch.write(plan), "--data", kTrainingText, "--steps", "3", "--report", path});
-          ASSERT_EQ(done.exit_code, 0) << done.err;
-          const Result<StepReport> report = read_report(path);
-          ASSERT_TRUE(report) << to_string(report.problems());
-          const LayoutMemory predicted =
-              layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
-          for (std::size_t p = 0; p < kMemoryPhases; ++p) {
-            for (std::size_t c = 0; c < kMemoryCategories; ++c) {
-              const auto phase = static_cast<MemoryPhase>(p);
-              const auto category = static_cast<MemoryCategory>(c);
-              EXPECT_EQ(report->stages[0][phase][category], predicted.stages[0][phase][category])
-                  << fmt::format("{}, ZeRO-{}, {}, {}, {}, {}", model, zero_stage,
-                                 name_of(recompute), name_of(precision), name_of(phase),
-                                 name_of(category));
-            }
+          for (const bool spread : {false, true}) {
+            SCOPED_TRACE(fmt::format("{}, ZeRO-{}, {}, {}, {}", model, zero_stage,
+                                     name_of(recompute), name_of(precision), spread));
+            Plan plan = shared_plan(model, 2, zero_stage, dp_shard);
+            plan.layout.recompute = recompute;
+            plan.layout.sequence_parallel = spread;
+            plan.job.precision = precision;
+            expect_ledger(plan);
           }
         }
+      }
+    }
+  }
+}
+
+TEST(SequenceParallelRun, HoldsTheBytesOfTheLedgerWhereOperationsRunAgain) {
+  for (const char* model : {"gpt2-tiny", "llama-tiny"}) {
+    for (const std::int32_t tp : {2, 4}) {
+      for (const char* operation :
+           {"attention_norm", "self_attn.core", "mlp_norm", "mlp.activation"}) {
+        SCOPED_TRACE(fmt::format("{}, tp {}, {}", model, tp, operation));
+        Plan plan = shared_plan(model, tp);
+        plan.layout.sequence_parallel = true;
+        plan.job.recompute_operations = {operation};
+        expect_ledger(plan);
       }
     }
   }
@@ -145,6 +169,7 @@ TEST(TensorParallelRun, HoldsTheBytesOfTheLedgerInPipelines) {
            {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe}) {
         for (const Recompute recompute : {Recompute::none, Recompute::full}) {
           Plan plan = shared_plan(model, 2, zero_stage, dp_shard, 2);
+          plan.layout.sequence_parallel = schedule == PipelineSchedule::gpipe;
           plan.layout.schedule = schedule;
           plan.layout.recompute = recompute;
           plan.job.global_batch_size = 4L * dp_shard;
@@ -273,10 +298,10 @@ TEST(TensorParallelRun, IsRefusedBeforeAnythingIsAllocatedWhereItCannotBeExecute
   Plan plan = shared_plan("qwen3-tiny", 3);
   EXPECT_THAT(refusal(plan),
               HasSubstr("3 neither divides 2 key and value heads nor is a multiple"));
-  plan = shared_plan("llama-tiny", 2);
+  plan = shared_plan("llama-tiny", 4);
   plan.layout.sequence_parallel = true;
-  EXPECT_THAT(refusal(plan), HasSubstr("/layout/sequence_parallel: true cannot be executed\n"
-                                       "    false is"));
+  plan.job.sequence_length = 30;
+  EXPECT_THAT(refusal(plan), HasSubstr("/layout/sequence_parallel: "));
   plan = shared_plan("llama-tiny", 2, 0, 1, 2);
   plan.layout.schedule = PipelineSchedule::zb_h1;
   EXPECT_THAT(refusal(plan), HasSubstr("/layout/schedule: zb_h1 cannot be executed\n"

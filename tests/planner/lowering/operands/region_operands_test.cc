@@ -69,6 +69,79 @@ TEST(RegionOperands, NameTheTensorOfACollective) {
             "accumulate layer_workspace [0, 32) fp32 of logits_and_loss, by 16\n");
 }
 
+/// The same plan, whose ranks have pieces of the stream. Rooms that name both of each collective.
+Plan spread_plan(Recompute recompute, std::int32_t pp = 1) {
+  Plan plan = shared_plan(0, 1, recompute);
+  plan.layout.sequence_parallel = true;
+  plan.layout.pp = pp;
+  return plan;
+}
+
+StepProgram spread_program(const Plan& plan, std::int32_t stage = 0) {
+  const std::int64_t piece = plan.job.sequence_length * plan.model.hidden_size / 2;
+  const std::int64_t bytes = 2 * piece * bytes_of(plan.job.precision);
+  const auto between = [&](const MetPiece& own, bool apart = false) {
+    return MetTensor{
+        OperandPart::layer_workspace, plan.job.precision, 0, 2 * piece, piece, apart, own};
+  };
+  const MetTensor rows = {OperandPart::layer_workspace, DType::fp32, 0, 32, 16};
+  const bool again = plan.layout.recompute == Recompute::full;
+  std::vector<LayerRoom> rooms = made_up_rooms(plan);
+  for (std::size_t k = 0; k < rooms.size(); ++k) {
+    LayerRoom& room = rooms[k];
+    room.saved = room.forward_workspace = room.backward_workspace = 2 * bytes;
+    const MetPiece normed = {again ? OperandPart::layer_workspace : OperandPart::saved, piece};
+    switch (plan.model.kinds[k].role) {
+      case LayerRole::embedding:
+        room.met_forward = room.met_backward = {between({})};
+        break;
+      case LayerRole::head:
+        room.met_backward = {between({OperandPart::saved}), rows, rows,
+                             between({OperandPart::saved})};
+        break;
+      default: {
+        room.gathered = bytes;
+        const MetPiece made = {OperandPart::layer_workspace, 3 * piece};
+        const MetTensor sum = between({OperandPart::stream, 0, true});
+        room.met_forward = {between(made), sum, between(made), sum};
+        const MetPiece kept = again ? MetPiece{OperandPart::layer_workspace, 0} : normed;
+        const MetTensor gradient = between(kept, true);
+        if (again) room.met_recompute = {gradient, between({kept.part, 0, true}, true), gradient};
+        const MetTensor stream = between({}, true);
+        room.met_backward = {stream, gradient, gradient, stream, gradient, gradient};
+      }
+    }
+  }
+  DataParallelPlace place = place_of(plan.layout, 0);
+  place.tp_ranks = 2;
+  return lower_to_run(plan, StepKind::steady, place, rooms, true, stage);
+}
+
+TEST(SequenceRegionOperands, AreSound) {
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+    EXPECT_EQ(problems_of(spread_program(spread_plan(recompute))), "");
+    const Plan plan = spread_plan(recompute, 2);
+    StepProgram program = spread_program(plan, 0);
+    program.stages.push_back(spread_program(plan, 1).stages.front());
+    EXPECT_EQ(problems_of(program), "");
+  }
+}
+
+// A gather reads a piece and writes the whole; a reduce-scatter joins the stream's piece, or takes
+// the place of a norm's.
+TEST(SequenceRegionOperands, NameWholeAndPiece) {
+  StageProgram stage = spread_program(spread_plan(Recompute::none)).stages.front();
+  EXPECT_EQ(operands_of(stage, "fwd.layer1.mb0.3"),
+            "input layer_workspace [0, 524288) bf16 of working, by 262144\n"
+            "accumulate stream [0, 262144) bf16 of working\n");
+  EXPECT_EQ(operands_of(stage, "bwd.layer1.mb0.3"),
+            "output layer_workspace [0, 524288) bf16 of working, by 262144\n"
+            "input saved [262144, 524288) bf16 of activations\n");
+  EXPECT_EQ(operands_of(stage, "bwd.layer1.mb0.5"),
+            "input layer_workspace [0, 524288) bf16 of working, by 262144\n"
+            "output saved [262144, 524288) bf16 of activations\n");
+}
+
 // What a stage sends on is summed by the collective that ends its pass.
 TEST(RegionOperands, LeaveTheStreamInTheMessageOfAStage) {
   for (const int zero_stage : {0, 3}) {
