@@ -118,13 +118,13 @@ ReplicaCheck::ReplicaCheck(Trainer& trainer, const Layout& layout, World& world,
   for (int rank = 0; rank < world.size(); ++rank) {
     places_.push_back({stage_of(layout, rank), place_of(layout, rank)});
   }
-  find_parts(layout);
   stream_ = device.stream(StreamPriority::normal);
   within_steps_ = trainer_.watch({[this] { hash_used(); }, [this] { hash_made(); },
                                   [this](std::int64_t step) {
                                     hash_parts(false);
                                     compare(step, true);
                                   }});
+  find_parts(layout);
 }
 
 ReplicaCheck::~ReplicaCheck() { trainer_.watch({}); }
@@ -140,7 +140,9 @@ void ReplicaCheck::find_parts(const Layout& layout) {
       table = &state.units().tensor(state.units().table());
     }
   }
-  std::vector<Kept> kinds = {Kept::weights, Kept::used_weights};
+  std::vector<Kept> kinds = {Kept::weights};
+  // Before a step that gathers what the last one made, only the ranks that updated it have it.
+  if (within_steps_ || !gathers_later_) kinds.push_back(Kept::used_weights);
   if (state.types().main_weights) {
     kinds.push_back(state.types().remainders ? Kept::remainders : Kept::main_weights);
   }
