@@ -28,19 +28,19 @@ std::mutex progress_mutex;  // NOLINT(*non-const-global*)
 std::string progress;       // NOLINT(*non-const-global*)
 
 // What the handler writes, which may not make a text.
-std::array<char, 1024> line{};             // NOLINT(*non-const-global*)
+std::array<char, 1024> limit_line{};       // NOLINT(*non-const-global*)
 std::atomic<std::size_t> line_length = 0;  // NOLINT(*non-const-global*)
 
 void set_line(std::string_view text) {
   line_length = 0;
-  const std::size_t length = std::min(text.size(), line.size());
-  std::copy_n(text.begin(), length, line.begin());
+  const std::size_t length = std::min(text.size(), limit_line.size());
+  std::copy_n(text.begin(), length, limit_line.begin());
   line_length = length;
 }
 
 void end_by_limit(int /*signal*/) {
   discard_open_files();
-  static_cast<void>(::write(STDERR_FILENO, line.data(), line_length));
+  static_cast<void>(::write(STDERR_FILENO, limit_line.data(), line_length));
   ::_exit(kEnvironmentFailure);
 }
 

@@ -18,7 +18,7 @@ inline constexpr Seconds kMostTimeLimit(100.0 * 365 * 86400);
 /// As long as it lives, this process may compute for `limit`: then it ends with exit code 3 and one
 /// line on standard error, with the limit and what note_progress() said last. Files that were not
 /// kept are taken away (AtomicFileSet); those that are being kept are all kept first. What
-/// `ulimit -t` ends, ends in the same way.
+/// `ulimit -St` ends, ends in the same way; a hard limit kills.
 ///
 /// Only time in which the process computes counts, and no second twice where several threads do.
 /// So neither a stopped process nor one whose reader or other program is slow is ended. One at a
