@@ -8,7 +8,7 @@
 
 #include "answers/plan_question.h"
 #include "planner/engines/engines.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/plan_fields.h"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cli/terminal.h"
-#include "planner/export/installed_version.h"
-#include "planner/export/job_files.h"
+#include "planner/export/configuration/job_files.h"
+#include "planner/export/framework/installed_version.h"
 #include "planner/spec/json/reader.h"
 #include "planner/spec/text/table.h"
 

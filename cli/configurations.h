@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/verbs.h"
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
 #include "planner/spec/text/diagnostic.h"
 
 namespace CLI {

@@ -17,7 +17,7 @@
 #include "cli/verbs.h"
 #include "planner/export/export_folder.h"
 #include "planner/export/export_plan.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/kept_of.h"
 #include "planner/export/plan_fit.h"
 #include "planner/files/atomic_file_set.h"

@@ -52,7 +52,13 @@ room(planner/search/advice planner/spec planner/engines planner/schedule planner
 room(planner/score planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search)
 room(planner/question planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search planner/score)
 room(planner/question/mfu planner/spec planner/model planner/cost planner/question)
-room(planner/export planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search planner/question)
+room(planner/export/launch planner/spec)
+room(planner/export/shell planner/spec planner/export/launch)
+room(planner/export/framework planner/spec planner/legality planner/question)
+room(planner/export/facts planner/spec planner/engines planner/schedule planner/cost planner/legality planner/question planner/export/framework)
+room(planner/export/configuration planner/spec planner/question planner/export/launch planner/export/shell planner/export/framework)
+room(planner/export planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search planner/question
+     planner/export/launch planner/export/shell planner/export/framework planner/export/facts planner/export/configuration)
 room(executor/kernels planner/spec executor/optimizer)
 room(executor/kernels/products planner/spec executor/kernels$)
 room(executor/kernels/attention planner/spec executor/kernels$ executor/kernels/products)
@@ -87,7 +93,7 @@ set(impure "^#include <(chrono|ctime|time\\.h|iostream|fstream|cstdio|stdio\\.h|
 set(may_be_impure planner/spec/json/reader planner/spec/json/regular_file planner/spec/text/check planner/spec/json/catalogue planner/model/hub_cache
     simulator/traces/trace_file)
 # Naming a file by its path is no I/O: readers and the catalogue do so, nobody else.
-set(may_name_files "^planner/(spec/(json/(reader|regular_file|catalogue|csv_file)|machine/[a-z]+_reader|plan/plan|report/report_json)|model/(hf_config|hub_cache)|export/framework_reader)$")
+set(may_name_files "^planner/(spec/(json/(reader|regular_file|catalogue|csv_file)|machine/[a-z]+_reader|plan/plan|report/report_json)|model/(hf_config|hub_cache)|export/framework/framework_reader)$")
 # What these words do, they do whatever header brought them. The catalogue and the cache of the Hub look names up in
 # folders, and read how a file begins.
 set(impure_words "(std::(cout|cerr|getenv|fopen|ifstream|ofstream|fstream)|(steady|system)_clock|sleep_(for|until)|directory_iterator|is_regular_file|is_directory|create_director|remove_all)")

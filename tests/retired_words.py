@@ -27,9 +27,9 @@ WORDS = {
 NOT_OF_HEADERS = re.compile(r"holds?\s+up|slots?|leaves?\s+alone", re.IGNORECASE)
 # Others' words: slots of a hostfile, and what a script says of the words behind it.
 OTHERS = {
-    "planner/export/deepspeed_ranks.cc": "slots?",
+    "planner/export/launch/deepspeed_ranks.cc": "slots?",
     "planner/export/export_folder.cc": "handed",
-    "planner/export/host_file.cc": "slots?",
+    "planner/export/launch/host_file.cc": "slots?",
 }
 
 RETIRED = {re.compile(rf"\b(?:{word})\b".replace(" ", r"\s+"), re.IGNORECASE): instead for word, instead in WORDS.items()}

@@ -14,14 +14,14 @@ FILES = {
     "docs/memory.md": "whoever\n",
     "cli/a.cc": '#include "slot.h"\n// A "slot".\nint slot = say("no \\"slot\\" here", "put", off);\n',
     "cli/a.h": "// A slot.\nint slot = 1;  // handed\n",
-    "planner/export/host_file.cc": 'say("slots=");\nsay("whoever");\n',
+    "planner/export/launch/host_file.cc": 'say("slots=");\nsay("whoever");\n',
 }
 FOUND = [
     ("CONTRIBUTING.md", 2, "lets go"),
     ("docs/a.md", 1, "Handed"),
     ("docs/a.md", 3, "Whoever"),
     ("docs/memory.md", 1, "whoever"),
-    ("planner/export/host_file.cc", 2, "whoever"),
+    ("planner/export/launch/host_file.cc", 2, "whoever"),
     ("cli/a.cc", 3, "slot"),
     ("cli/a.h", 2, "handed"),
 ]

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <optional>
 
-#include "planner/export/plan_facts.h"
-#include "planner/export/setting_values.h"
+#include "planner/export/facts/plan_facts.h"
+#include "planner/export/framework/setting_values.h"
 
 namespace shardwise {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/framework.h"
-#include "planner/export/settings_of.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/plan/model_spec.h"
 
 namespace shardwise {

@@ -11,9 +11,9 @@
 
 #include "planner/export/check_order.h"
 #include "planner/export/check_recipe.h"
+#include "planner/export/configuration/settings_of.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/rule_values.h"
-#include "planner/export/settings_of.h"
 #include "planner/export/unasked_rules.h"
 #include "planner/spec/text/meant_flag.h"
 #include "planner/spec/text/nearest.h"

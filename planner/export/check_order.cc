@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "planner/export/settings_of.h"
+#include "planner/export/configuration/settings_of.h"
 #include "planner/spec/text/utf8.h"
 
 namespace shardwise {

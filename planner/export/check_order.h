@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/configuration.h"
-#include "planner/export/framework.h"
+#include "planner/export/configuration/configuration.h"
+#include "planner/export/framework/framework.h"
 
 namespace shardwise {
 

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/framework.h"
-#include "planner/export/settings_of.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/framework.h"
 
 namespace shardwise {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "planner/export/facts/stage_layout.h"
 #include "planner/export/import_plan.h"
-#include "planner/export/stage_layout.h"
 #include "planner/spec/text/number.h"
 #include "planner/spec/text/utf8.h"
 

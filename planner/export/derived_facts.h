@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "planner/export/conditions.h"
-#include "planner/export/framework.h"
-#include "planner/export/settings_of.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/conditions.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/text/diagnostic.h"
 
 namespace shardwise {

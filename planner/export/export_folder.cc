@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <iterator>
 
-#include "planner/export/framework_reader.h"
+#include "planner/export/facts/plan_facts.h"
+#include "planner/export/framework/framework_reader.h"
+#include "planner/export/framework/setting_values.h"
 #include "planner/export/kept_of.h"
 #include "planner/export/plan_comparison.h"
-#include "planner/export/plan_facts.h"
-#include "planner/export/setting_values.h"
 #include "planner/export/write_configuration.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/split.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/export/export_plan.h"
-#include "planner/export/framework.h"
+#include "planner/export/framework/framework.h"
 
 namespace shardwise {
 

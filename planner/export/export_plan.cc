@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
-#include "planner/export/framework_reader.h"
+#include "planner/export/facts/plan_facts.h"
+#include "planner/export/framework/framework_reader.h"
+#include "planner/export/framework/recipe.h"
+#include "planner/export/framework/setting_values.h"
 #include "planner/export/plan_comparison.h"
-#include "planner/export/plan_facts.h"
-#include "planner/export/recipe.h"
-#include "planner/export/setting_values.h"
 
 namespace shardwise {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/framework.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/text/diagnostic.h"
 #include "planner/spec/text/units.h"

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "planner/export/absent_settings.h"
+#include "planner/export/facts/plan_facts.h"
+#include "planner/export/framework/recipe.h"
 #include "planner/export/kept_of.h"
-#include "planner/export/plan_facts.h"
-#include "planner/export/recipe.h"
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
 #include "planner/question/plan_texts.h"

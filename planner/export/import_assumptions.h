@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/export/framework.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/framework.h"
 #include "planner/export/import_plan.h"
-#include "planner/export/settings_of.h"
 #include "planner/question/subject.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/report/report.h"

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/configuration.h"
-#include "planner/export/framework.h"
-#include "planner/export/settings_of.h"
+#include "planner/export/configuration/configuration.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/framework.h"
 #include "planner/question/asked_layout.h"
 #include "planner/question/subject.h"
 #include "planner/spec/plan/plan.h"

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "planner/export/derived_facts.h"
+#include "planner/export/facts/plan_facts.h"
+#include "planner/export/framework/recipe.h"
+#include "planner/export/framework/setting_values.h"
 #include "planner/export/other_words.h"
-#include "planner/export/plan_facts.h"
-#include "planner/export/recipe.h"
-#include "planner/export/setting_values.h"
 #include "planner/spec/json/json_line.h"
 #include "planner/spec/json/reader.h"
 #include "planner/spec/text/utf8.h"

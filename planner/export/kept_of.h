@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "planner/export/configuration.h"
-#include "planner/export/framework.h"
-#include "planner/export/settings_of.h"
+#include "planner/export/configuration/configuration.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/plan/kept_settings.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/text/diagnostic.h"

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/framework.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/framework.h"
 #include "planner/export/plan_fit.h"
-#include "planner/export/settings_of.h"
 #include "planner/spec/plan/plan.h"
 
 namespace shardwise {

@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "planner/export/configuration/settings_of.h"
 #include "planner/export/export_plan.h"
+#include "planner/export/facts/plan_facts.h"
 #include "planner/export/import_plan.h"
-#include "planner/export/plan_facts.h"
-#include "planner/export/settings_of.h"
 
 namespace shardwise {
 

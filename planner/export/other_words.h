@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "planner/export/conditions.h"
-#include "planner/export/framework.h"
+#include "planner/export/framework/conditions.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/plan/plan.h"
 
 namespace shardwise {

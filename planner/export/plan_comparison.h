@@ -5,8 +5,8 @@
 
 #include "planner/estimate/estimate.h"
 #include "planner/export/check_configuration.h"
-#include "planner/export/framework.h"
-#include "planner/export/settings_of.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/plan/plan.h"
 
 namespace shardwise {

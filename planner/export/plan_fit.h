@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "planner/export/framework.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/plan/plan.h"
 #include "planner/spec/report/report.h"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "planner/export/framework.h"
-#include "planner/export/settings_of.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/machine/cluster_spec.h"
 
 namespace shardwise {

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "planner/export/derived_facts.h"
+#include "planner/export/framework/setting_values.h"
 #include "planner/export/import_plan.h"
-#include "planner/export/setting_values.h"
 #include "planner/spec/text/number.h"
 #include "planner/spec/text/utf8.h"
 

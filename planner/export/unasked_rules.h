@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/configuration.h"
-#include "planner/export/framework.h"
-#include "planner/export/settings_of.h"
+#include "planner/export/configuration/configuration.h"
+#include "planner/export/configuration/settings_of.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/machine/cluster_spec.h"
 #include "planner/spec/text/diagnostic.h"
 

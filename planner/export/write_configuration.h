@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "planner/export/export_plan.h"
-#include "planner/export/framework.h"
+#include "planner/export/framework/framework.h"
 #include "planner/spec/plan/kept_settings.h"
 
 namespace shardwise {

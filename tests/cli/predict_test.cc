@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "tests/cli/command.h"
 #include "tests/support/scratch.h"
 

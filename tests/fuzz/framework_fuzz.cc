@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/legality/legality.h"
 #include "planner/spec/machine/cluster_reader.h"

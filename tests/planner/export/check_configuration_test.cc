@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/framework_reader.h"
-#include "planner/export/job_files.h"
+#include "planner/export/configuration/job_files.h"
+#include "planner/export/framework/framework_reader.h"
 
 namespace shardwise {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "planner/engines/engines.h"
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
 #include "planner/export/export_folder.h"
 #include "planner/export/export_plan.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/plan_comparison.h"
 #include "planner/export/write_configuration.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
 #include "planner/export/export_folder.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/asked_layout.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 
 namespace shardwise {
 namespace {

@@ -14,7 +14,7 @@
 #include "planner/engines/engines.h"
 #include "planner/estimate/estimate.h"
 #include "planner/export/export_plan.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/write_configuration.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/json/reader.h"

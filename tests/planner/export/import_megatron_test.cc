@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
 #include "planner/export/export_folder.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/kept_of.h"
 #include "planner/model/parameter_counts.h"

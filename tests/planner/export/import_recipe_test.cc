@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
+#include "planner/export/configuration/job_files.h"
 #include "planner/export/export_folder.h"
 #include "planner/export/export_plan.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
-#include "planner/export/job_files.h"
 #include "tests/planner/export/assumption_texts.h"
 
 namespace shardwise {

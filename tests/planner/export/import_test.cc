@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
 #include "planner/export/export_folder.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/kept_of.h"
 #include "planner/spec/plan/names.h"
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/configuration.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/configuration/configuration.h"
+#include "planner/export/configuration/job_files.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
-#include "planner/export/job_files.h"
 #include "planner/export/kept_of.h"
 #include "tests/planner/export/assumption_texts.h"
 

@@ -1,4 +1,4 @@
-#include "planner/export/installed_version.h"
+#include "planner/export/framework/installed_version.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

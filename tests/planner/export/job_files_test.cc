@@ -1,4 +1,4 @@
-#include "planner/export/job_files.h"
+#include "planner/export/configuration/job_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
 
 namespace shardwise {

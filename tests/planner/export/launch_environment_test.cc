@@ -1,4 +1,4 @@
-#include "planner/export/launch_environment.h"
+#include "planner/export/shell/launch_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/framework_reader.h"
-#include "planner/export/job_files.h"
+#include "planner/export/configuration/job_files.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/unasked_rules.h"
 #include "planner/spec/machine/cluster_reader.h"
 

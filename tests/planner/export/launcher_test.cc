@@ -1,11 +1,11 @@
-#include "planner/export/launcher.h"
+#include "planner/export/launch/launcher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
 
 namespace shardwise {
 namespace {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
+#include "planner/export/configuration/job_files.h"
 #include "planner/export/export_folder.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
-#include "planner/export/job_files.h"
 #include "tests/planner/export/assumption_texts.h"
 
 namespace shardwise {

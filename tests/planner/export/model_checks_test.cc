@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "planner/estimate/estimate.h"
-#include "planner/export/configuration.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/configuration/configuration.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/plan_comparison.h"
 

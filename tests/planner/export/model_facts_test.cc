@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "planner/export/plan_facts.h"
+#include "planner/export/facts/plan_facts.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/json/catalogue.h"
 #include "planner/spec/json/reader.h"

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "planner/export/check_configuration.h"
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
 #include "planner/export/export_folder.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/facts/selective_operations.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
-#include "planner/export/selective_operations.h"
 #include "planner/model/hf_config.h"
 #include "tests/planner/export/assumption_texts.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/shell_text.h"
+#include "planner/export/shell/shell_text.h"
 #include "planner/spec/text/number.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/job_files.h"
-#include "planner/export/shell_text.h"
+#include "planner/export/configuration/job_files.h"
+#include "planner/export/shell/shell_text.h"
 #include "tests/planner/export/shell_reading.h"
 
 namespace shardwise::test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/export/shell_text.h"
+#include "planner/export/shell/shell_text.h"
 
 namespace shardwise::test {
 

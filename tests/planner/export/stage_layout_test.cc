@@ -1,4 +1,4 @@
-#include "planner/export/stage_layout.h"
+#include "planner/export/facts/stage_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "planner/engines/engines.h"
-#include "planner/export/configuration.h"
+#include "planner/export/configuration/configuration.h"
+#include "planner/export/configuration/yaml_text.h"
 #include "planner/export/export_folder.h"
 #include "planner/export/export_plan.h"
-#include "planner/export/framework_reader.h"
+#include "planner/export/framework/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/kept_of.h"
 #include "planner/export/write_configuration.h"
-#include "planner/export/yaml_text.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/json/json_line.h"
 #include "planner/spec/machine/cluster_reader.h"

@@ -1,4 +1,4 @@
-#include "planner/export/yaml_scalar.h"
+#include "planner/export/configuration/yaml_scalar.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/export/yaml_text.h"
+#include "planner/export/configuration/yaml_text.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
