@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "executor/comm/awake_clock.h"
-#include "executor/comm/process_group.h"
+#include "executor/comm/sockets/process_group.h"
 #include "planner/files/trusted_file.h"
 #include "planner/spec/text/error.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "executor/comm/process_job.h"
+#include "executor/comm/sockets/process_job.h"
 
 namespace shardwise::exec {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "executor/comm/rendezvous.h"
+#include "executor/comm/sockets/rendezvous.h"
 #include "executor/launch/launcher_variables.h"
 #include "planner/spec/text/diagnostic.h"
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <string_view>
 
-#include "executor/comm/hmac.h"
+#include "executor/comm/sockets/hmac.h"
 #include "executor/launch/command.h"
 #include "executor/launch/gpu_library.h"
 #include "executor/launch/launcher.h"

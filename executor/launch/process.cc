@@ -10,9 +10,9 @@
 #include <string>
 
 #include "executor/comm/failure_line.h"
-#include "executor/comm/process_watch.h"
-#include "executor/comm/socket.h"
-#include "executor/comm/socket_world.h"
+#include "executor/comm/sockets/process_watch.h"
+#include "executor/comm/sockets/socket.h"
+#include "executor/comm/sockets/socket_world.h"
 #include "executor/comm/watchdog.h"
 #include "executor/launch/command.h"
 #include "executor/launch/job_secret.h"

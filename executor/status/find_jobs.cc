@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/socket.h"
 
 namespace shardwise::exec {
 namespace {

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "executor/comm/hmac.h"
+#include "executor/comm/sockets/hmac.h"
 #include "executor/status/find_jobs.h"
 #include "planner/files/program.h"
 #include "planner/spec/text/error.h"

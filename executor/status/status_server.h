@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "executor/comm/awake_clock.h"
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/socket.h"
 #include "executor/storage/file_descriptor.h"
 
 namespace shardwise::exec {

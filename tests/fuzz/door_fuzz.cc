@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "executor/comm/door.h"
-#include "executor/comm/handshake.h"
-#include "executor/comm/member.h"
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/door.h"
+#include "executor/comm/sockets/handshake.h"
+#include "executor/comm/sockets/member.h"
+#include "executor/comm/sockets/socket.h"
 #include "planner/spec/text/check.h"
 
 namespace {

@@ -18,7 +18,7 @@
 
 #include "executor/comm/control_group.h"
 #include "executor/comm/control_line.h"
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/socket.h"
 #include "planner/spec/text/error.h"
 #include "planner/spec/text/utf8.h"
 

@@ -1,5 +1,5 @@
 // What a stranger, a recording and a process with a wrong rank can do at the door of a job (D1).
-#include "executor/comm/handshake.h"
+#include "executor/comm/sockets/handshake.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "executor/comm/door.h"
-#include "executor/comm/hmac.h"
-#include "executor/comm/member.h"
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/door.h"
+#include "executor/comm/sockets/hmac.h"
+#include "executor/comm/sockets/member.h"
+#include "executor/comm/sockets/socket.h"
 
 namespace shardwise::exec {
 namespace {

@@ -1,4 +1,4 @@
-#include "executor/comm/process_watch.h"
+#include "executor/comm/sockets/process_watch.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
-#include "executor/comm/door.h"
-#include "executor/comm/handshake.h"
-#include "executor/comm/rendezvous.h"
-#include "executor/comm/socket_world.h"
+#include "executor/comm/sockets/door.h"
+#include "executor/comm/sockets/handshake.h"
+#include "executor/comm/sockets/rendezvous.h"
+#include "executor/comm/sockets/socket_world.h"
 
 namespace shardwise::exec {
 namespace {

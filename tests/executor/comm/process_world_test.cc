@@ -1,6 +1,6 @@
 // Runs as each process of a job, by MPI or sockets: what processes get is what threads get, to the
 // bit.
-#include "executor/comm/process_job.h"
+#include "executor/comm/sockets/process_job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "executor/comm/socket_world.h"
+#include "executor/comm/sockets/socket_world.h"
 #include "executor/comm/thread_world.h"
 #ifdef SHARDWISE_WITH_MPI
 #include "executor/comm/mpi_world.h"

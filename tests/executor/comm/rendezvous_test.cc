@@ -1,4 +1,4 @@
-#include "executor/comm/rendezvous.h"
+#include "executor/comm/sockets/rendezvous.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "executor/comm/handshake.h"
-#include "executor/comm/member.h"
-#include "executor/comm/socket.h"
-#include "executor/comm/socket_hub.h"
+#include "executor/comm/sockets/handshake.h"
+#include "executor/comm/sockets/member.h"
+#include "executor/comm/sockets/socket.h"
+#include "executor/comm/sockets/socket_hub.h"
 #include "planner/spec/text/error.h"
 
 namespace shardwise::exec {

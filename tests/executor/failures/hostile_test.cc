@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "executor/comm/handshake.h"
-#include "executor/comm/member.h"
 #include "executor/comm/notice.h"
-#include "executor/comm/rendezvous.h"
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/handshake.h"
+#include "executor/comm/sockets/member.h"
+#include "executor/comm/sockets/rendezvous.h"
+#include "executor/comm/sockets/socket.h"
 #include "planner/spec/text/utf8.h"
 #include "tests/executor/failures/running_program.h"
 #include "tests/executor/launch/plans.h"

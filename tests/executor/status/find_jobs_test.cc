@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "executor/comm/abort.h"
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/socket.h"
 #include "executor/status/live_job.h"
 #include "executor/status/rank_phase.h"
 

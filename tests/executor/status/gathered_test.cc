@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "executor/comm/process_watch.h"
-#include "executor/comm/rendezvous.h"
-#include "executor/comm/socket_world.h"
+#include "executor/comm/sockets/process_watch.h"
+#include "executor/comm/sockets/rendezvous.h"
+#include "executor/comm/sockets/socket_world.h"
 #include "executor/status/find_jobs.h"
 #include "executor/status/live_job.h"
 #include "executor/status/rank_phase.h"

@@ -1,4 +1,4 @@
-#include "executor/comm/rendezvous.h"
+#include "executor/comm/sockets/rendezvous.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -11,10 +11,10 @@
 #include <span>
 #include <utility>
 
-#include "executor/comm/arrivals.h"
-#include "executor/comm/door.h"
-#include "executor/comm/handshake.h"
 #include "executor/comm/rank_list.h"
+#include "executor/comm/sockets/arrivals.h"
+#include "executor/comm/sockets/door.h"
+#include "executor/comm/sockets/handshake.h"
 #include "planner/spec/text/error.h"
 
 namespace shardwise::exec {

@@ -6,7 +6,7 @@
 
 #include "executor/comm/communicator.h"
 #include "executor/comm/control_group.h"
-#include "executor/comm/process_peers.h"
+#include "executor/comm/sockets/process_peers.h"
 
 namespace shardwise::exec {
 

@@ -1,4 +1,4 @@
-#include "executor/comm/door.h"
+#include "executor/comm/sockets/door.h"
 
 #include <algorithm>
 #include <optional>

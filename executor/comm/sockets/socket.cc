@@ -1,4 +1,4 @@
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/socket.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

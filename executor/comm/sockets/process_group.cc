@@ -1,4 +1,4 @@
-#include "executor/comm/process_group.h"
+#include "executor/comm/sockets/process_group.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/comm/hmac.h"
+#include "executor/comm/sockets/hmac.h"
 
 namespace shardwise::exec {
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "executor/comm/process_job.h"
-#include "executor/comm/rendezvous.h"
+#include "executor/comm/sockets/process_job.h"
+#include "executor/comm/sockets/rendezvous.h"
 
 namespace shardwise::exec {
 

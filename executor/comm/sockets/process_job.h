@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "executor/comm/abort.h"
-#include "executor/comm/socket_hub.h"
+#include "executor/comm/sockets/socket_hub.h"
 #include "executor/comm/world.h"
 
 namespace shardwise::exec {

@@ -1,4 +1,4 @@
-#include "executor/comm/process_peers.h"
+#include "executor/comm/sockets/process_peers.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/socket.h"
 
 namespace shardwise::exec {
 

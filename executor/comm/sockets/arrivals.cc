@@ -1,4 +1,4 @@
-#include "executor/comm/arrivals.h"
+#include "executor/comm/sockets/arrivals.h"
 
 #include <poll.h>
 #include <sys/resource.h>

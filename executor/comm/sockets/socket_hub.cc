@@ -1,4 +1,4 @@
-#include "executor/comm/socket_hub.h"
+#include "executor/comm/sockets/socket_hub.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>

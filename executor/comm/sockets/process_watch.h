@@ -14,7 +14,7 @@
 #include "executor/comm/abort.h"
 #include "executor/comm/awake_clock.h"
 #include "executor/comm/control_line.h"
-#include "executor/comm/process_job.h"
+#include "executor/comm/sockets/process_job.h"
 #include "executor/status/rank_status.h"
 
 namespace shardwise::exec {

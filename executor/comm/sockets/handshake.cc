@@ -1,4 +1,4 @@
-#include "executor/comm/handshake.h"
+#include "executor/comm/sockets/handshake.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "executor/comm/member.h"
+#include "executor/comm/sockets/member.h"
 
 #include <cstring>
 

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "executor/comm/arrivals.h"
-#include "executor/comm/handshake.h"
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/arrivals.h"
+#include "executor/comm/sockets/handshake.h"
+#include "executor/comm/sockets/socket.h"
 
 namespace shardwise::exec {
 

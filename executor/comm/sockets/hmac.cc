@@ -1,4 +1,4 @@
-#include "executor/comm/hmac.h"
+#include "executor/comm/sockets/hmac.h"
 
 #include <sys/random.h>
 

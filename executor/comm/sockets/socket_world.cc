@@ -1,4 +1,4 @@
-#include "executor/comm/socket_world.h"
+#include "executor/comm/sockets/socket_world.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/comm/process_group.h"
+#include "executor/comm/sockets/process_group.h"
 #include "planner/spec/text/error.h"
 
 namespace shardwise::exec {

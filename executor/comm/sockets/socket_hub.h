@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "executor/comm/channel.h"
-#include "executor/comm/door.h"
-#include "executor/comm/hmac.h"
-#include "executor/comm/member.h"
-#include "executor/comm/process_peers.h"
-#include "executor/comm/socket.h"
+#include "executor/comm/sockets/door.h"
+#include "executor/comm/sockets/hmac.h"
+#include "executor/comm/sockets/member.h"
+#include "executor/comm/sockets/process_peers.h"
+#include "executor/comm/sockets/socket.h"
 
 namespace shardwise::exec {
 

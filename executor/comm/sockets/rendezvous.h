@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/comm/hmac.h"
-#include "executor/comm/socket_hub.h"
+#include "executor/comm/sockets/hmac.h"
+#include "executor/comm/sockets/socket_hub.h"
 
 namespace shardwise::exec {
 

@@ -1,4 +1,4 @@
-#include "executor/comm/process_watch.h"
+#include "executor/comm/sockets/process_watch.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "executor/comm/socket.h"
-#include "executor/comm/socket_hub.h"
+#include "executor/comm/sockets/socket.h"
+#include "executor/comm/sockets/socket_hub.h"
 #include "executor/kernels/start_thread.h"
 
 namespace shardwise::exec {
