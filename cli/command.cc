@@ -13,7 +13,7 @@
 
 #include "cli/completion.h"
 #include "cli/configurations.h"
-#include "cli/limits.h"
+#include "cli/flags/limits.h"
 #include "cli/questions.h"
 #include "cli/unknown_words.h"
 #include "planner/command/command_line.h"

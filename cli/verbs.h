@@ -19,8 +19,8 @@ enum class ExitCode : int {
 /// The verb that was chosen, ready to run.
 using Run = std::function<ExitCode()>;
 
-/// Each function adds one verb to the command, in a file of its own (cli/estimate.cc): its flags,
-/// its help with an example, and a callback that sets `run`. The verb starts after the whole
+/// Each function adds one verb to the command, in a file of its own (cli/verbs/estimate.cc): its
+/// flags, its help with an example, and a callback that sets `run`. The verb starts after the whole
 /// command line has been read. It prints problems itself and returns bad_input; what the world
 /// breaks it throws, main catches.
 ///

@@ -49,7 +49,8 @@ room(planner/search/pricing planner/spec planner/schedule planner/cost planner/e
 room(planner/search planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate
      planner/search/space planner/search/pricing)
 room(planner/search/advice planner/spec planner/engines planner/schedule planner/legality planner/estimate planner/search)
-room(planner/score planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search)
+room(planner/score/rows planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search)
+room(planner/score planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search planner/score/rows)
 room(planner/question planner/spec planner/model planner/engines planner/schedule planner/cost planner/legality planner/lowering planner/estimate planner/search planner/score)
 room(planner/question/mfu planner/spec planner/model planner/cost planner/question)
 room(planner/export/launch planner/spec)

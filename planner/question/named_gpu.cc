@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "planner/question/catalogue_summary.h"
-#include "planner/score/row_cluster.h"
+#include "planner/score/rows/row_cluster.h"
 #include "planner/spec/machine/gpu_reader.h"
 #include "planner/spec/text/utf8.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "planner/score/predict.h"
-#include "planner/score/row.h"
+#include "planner/score/rows/row.h"
 #include "planner/score/score.h"
 
 namespace shardwise {

@@ -10,11 +10,11 @@
 #include "planner/estimate/loss_rows.h"
 #include "planner/legality/legality.h"
 #include "planner/model/build.h"
-#include "planner/score/row_engine.h"
-#include "planner/score/row_job.h"
-#include "planner/score/row_layout.h"
-#include "planner/score/row_model.h"
-#include "planner/score/row_pytorch.h"
+#include "planner/score/rows/row_engine.h"
+#include "planner/score/rows/row_job.h"
+#include "planner/score/rows/row_layout.h"
+#include "planner/score/rows/row_model.h"
+#include "planner/score/rows/row_pytorch.h"
 #include "planner/spec/plan/names.h"
 
 namespace shardwise {

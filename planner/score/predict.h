@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/score/notes.h"
-#include "planner/score/row.h"
-#include "planner/score/row_cluster.h"
-#include "planner/score/row_job.h"
-#include "planner/score/row_measured.h"
+#include "planner/score/rows/notes.h"
+#include "planner/score/rows/row.h"
+#include "planner/score/rows/row_cluster.h"
+#include "planner/score/rows/row_job.h"
+#include "planner/score/rows/row_measured.h"
 #include "planner/spec/machine/cluster_spec.h"
 #include "planner/spec/plan/engine_profile.h"
 #include "planner/spec/plan/model_spec.h"

@@ -7,7 +7,7 @@
 
 #include "planner/model/parameter_counts.h"
 #include "planner/score/predict.h"
-#include "planner/score/row.h"
+#include "planner/score/rows/row.h"
 #include "planner/score/statistics.h"
 
 namespace shardwise {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "planner/score/predict.h"
-#include "planner/score/row.h"
-#include "planner/score/row_flags.h"
-#include "planner/score/row_measured.h"
+#include "planner/score/rows/row.h"
+#include "planner/score/rows/row_flags.h"
+#include "planner/score/rows/row_measured.h"
 #include "planner/score/statistics.h"
 
 namespace shardwise {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/score/row.h"
+#include "planner/score/rows/row.h"
 #include "planner/score/score.h"
 
 namespace shardwise {

@@ -1,5 +1,5 @@
 // What `measure` says of the plans it trained.
-#include "cli/measured_plans.h"
+#include "cli/verbs/measured_plans.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cli/simulate_text.h"
+#include "cli/texts/simulate_text.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/machine/cluster_reader.h"
 #include "planner/spec/report/report_json.h"

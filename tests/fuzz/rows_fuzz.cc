@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "planner/score/row.h"
+#include "planner/score/rows/row.h"
 #include "planner/score/score.h"
 #include "planner/spec/text/check.h"
 #include "tests/fuzz/fuzz_input.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/score/published.h"
-#include "planner/score/row.h"
+#include "planner/score/rows/row.h"
 #include "tests/answers/html/page_checker.h"
 
 namespace shardwise::sim {

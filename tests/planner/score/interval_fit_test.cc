@@ -8,7 +8,7 @@
 
 #include "planner/score/interval_text.h"
 #include "planner/score/published.h"
-#include "planner/score/row.h"
+#include "planner/score/rows/row.h"
 
 namespace shardwise {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/score/link_wording.h"
+#include "planner/score/rows/link_wording.h"
 
 #include <gtest/gtest.h>
 

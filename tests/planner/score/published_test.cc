@@ -7,7 +7,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/score/row.h"
+#include "planner/score/rows/row.h"
 #include "planner/score/score.h"
 #include "planner/spec/machine/cluster_reader.h"
 

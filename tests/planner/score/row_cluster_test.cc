@@ -1,4 +1,4 @@
-#include "planner/score/row_cluster.h"
+#include "planner/score/rows/row_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

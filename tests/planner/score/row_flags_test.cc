@@ -1,4 +1,4 @@
-#include "planner/score/row_flags.h"
+#include "planner/score/rows/row_flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 std::set<std::string> asked_for() {
   const std::regex asked("flag(_on|_off|_text)?\\(\"([a-z0-9_]+)\"\\)");
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("planner/score")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("planner/score")) {
     if (entry.path().extension() != ".cc") continue;
     const std::string text = *read_file(entry.path().string());
     for (std::sregex_iterator at(text.begin(), text.end(), asked), end; at != end; ++at) {

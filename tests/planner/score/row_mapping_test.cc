@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/score/row_engine.h"
-#include "planner/score/row_job.h"
-#include "planner/score/row_layout.h"
-#include "planner/score/row_model.h"
+#include "planner/score/rows/row_engine.h"
+#include "planner/score/rows/row_job.h"
+#include "planner/score/rows/row_layout.h"
+#include "planner/score/rows/row_model.h"
 #include "tests/planner/score/rows.h"
 
 namespace shardwise {

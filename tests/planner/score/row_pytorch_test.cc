@@ -1,11 +1,11 @@
 // What rows of programs on PyTorch say of loss, optimizer, checkpointing and gradients.
 
-#include "planner/score/row_pytorch.h"
+#include "planner/score/rows/row_pytorch.h"
 
 #include <gtest/gtest.h>
 
-#include "planner/score/row_job.h"
-#include "planner/score/row_layout.h"
+#include "planner/score/rows/row_job.h"
+#include "planner/score/rows/row_layout.h"
 #include "tests/planner/score/rows.h"
 
 namespace shardwise {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/score/row.h"
+#include "planner/score/rows/row.h"
 
 namespace shardwise::test {
 
