@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-/// Of settings that describe the architecture, how many a configuration states.
+/// Count of the settings that describe the architecture which a configuration states.
 std::ptrdiff_t stated_sizes(const Framework& framework, const Settings& settings);
 
 /// Sizes from which on a configuration describes its model: layers, width, heads and one more.

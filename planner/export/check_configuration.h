@@ -26,8 +26,9 @@ struct Finding {
 Finding refused_at(const std::string& source, const char* rule, const GivenSetting& place,
                    std::string message, std::string hint);
 
-/// What a configuration contradicts, by the framework's rules and its list of keys.
-/// \param ranks    of the job; 0: those that its launcher or a setting states, without which rules
+/// Findings where a configuration contradicts itself, by the framework's rules and its list of
+/// keys. \param ranks    of the job; 0: those that its launcher or a setting states, without which
+/// rules
 ///                 that need them are not asked: unasked_rules() names them
 /// \param cluster  that it is for, or nothing
 /// \returns the findings in the order of the rules; or every value of a wrong kind, with what the
@@ -42,7 +43,7 @@ Result<std::vector<Finding>> check_configuration(const Framework& framework,
 std::int64_t stated_ranks(const Framework& framework, const Settings& settings,
                           const Configuration& configuration);
 
-/// What is wrong with a configuration in such a way that no plan follows from it.
+/// Problems of a configuration for which no plan follows from it.
 /// \param settings  of the configuration
 Diagnostics contradictions_of(const Framework& framework, const Configuration& configuration,
                               const Settings& settings, std::int64_t ranks);

@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// What stands in the wrong place of a command line whose choices ("activation-checkpoint:full")
+/// Words in the wrong place of a command line whose choices ("activation-checkpoint:full")
 /// end the flags of the job: a flag of the job behind one, and a choice that is made twice.
 /// Source: tyro's subcommands, of which each has flags of its own alone behind it.
 std::vector<Finding> misplaced_words(const Framework& framework,

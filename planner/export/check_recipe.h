@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// What is wrong with the module or the recipe that a configuration names: the module is spelled
+/// Finding on the module or the recipe that a configuration names: the module is spelled
 /// almost as one of the framework's, or has no such recipe. A module of the user's own may have
 /// any.
 std::optional<Finding> wrong_recipe(const Framework& framework, const Settings& settings);

@@ -20,7 +20,7 @@ struct ExportedFile {
   std::string text;
 };
 
-/// What an export says to its reader, a sentence each: every substitution with its predicted
+/// Sentences of an export for its reader: every substitution with its predicted
 /// effect, and what the framework leaves to the training script. Lines for that script stand
 /// indented behind the sentence.
 std::vector<std::string> export_notes(const Export& made, const Framework& framework);

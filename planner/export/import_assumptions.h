@@ -15,7 +15,7 @@ namespace shardwise {
 /// Who says the model of an imported plan.
 enum class ModelBy : std::uint8_t { flag, configuration };
 
-/// What an imported plan has besides what its configuration and the flags state: fields that
+/// Assumptions of an imported plan beyond its configuration and the flags: fields that
 /// neither says, arguments of the training script, settings that no plan has.
 /// \param asked    with the facts of the configuration
 /// \param subject  whose assumptions are the first

@@ -19,11 +19,10 @@ namespace shardwise {
 inline constexpr const char* kFlagBatch = "flag.global_batch_size";
 inline constexpr const char* kFlagMicroBatch = "flag.micro_batch_size";
 
-/// What a configuration says of a plan, by the names of facts_of(): of the first option of each
-/// choice that holds, of each setting with a field, and of what the framework does in one way only.
-/// What none of them states is not there.
-/// \param known     facts that hold whatever the configuration says: model_facts(), gpus
-/// \param problems  takes values that no plan has
+/// Facts that a configuration states of a plan, by the names of facts_of(): of the first option of
+/// each choice that holds, of each setting with a field, and of what the framework does in one way
+/// only. Facts that none of them states are absent. \param known     facts that hold whatever the
+/// configuration says: model_facts(), gpus \param problems  takes values that no plan has
 Values facts_of(const Framework& framework, const Settings& settings, Values known,
                 Diagnostics& problems);
 
@@ -34,7 +33,7 @@ Diagnostics two_values_of(const Framework& framework, const Settings& settings);
 Diagnostic flag_contradiction(const std::string& field, const std::string& text,
                               const std::string& value, const std::string& file);
 
-/// What a configuration leaves open, as flags of the command have it.
+/// Answers to what a configuration leaves open, as flags of the command have it.
 struct AskedImport {
   AskedJob job;  // without a model: the one of the catalogue that the settings describe
   AskedLayout layout;

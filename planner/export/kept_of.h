@@ -11,11 +11,11 @@
 
 namespace shardwise {
 
-/// What a configuration states and no plan has: settings that the table does not know, those it
-/// knows that say nothing of a plan, and flags that say what the plan has in words that export
-/// would not choose. Megatron-LM's keys become the flags that they are. "auto" of a setting that
-/// the plan decides is not kept. \pre settings are those of the configuration, the plan is what
-/// they say \returns them, or every name that no file of the framework can have
+/// Settings that a configuration states and no plan has: settings that the table does not know,
+/// those it knows that say nothing of a plan, and flags that say what the plan has in words that
+/// export would not choose. Megatron-LM's keys become the flags that they are. "auto" of a setting
+/// that the plan decides is not kept. \pre settings are those of the configuration, the plan is
+/// what they say \returns them, or every name that no file of the framework can have
 Result<KeptSettings> kept_of(const Framework& framework, const Configuration& configuration,
                              const Settings& settings, const Plan& plan);
 

@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-/// What is predicted of a legal configuration.
+/// Predictions for a legal configuration.
 struct Predictions {
   PlanFit fit;
   std::vector<Finding> findings;

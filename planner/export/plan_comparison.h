@@ -11,7 +11,7 @@
 
 namespace shardwise {
 
-/// Of the step's time, or of a GPU's memory: what is less is within the model's error.
+/// Share of a step's time or of a GPU's memory below which a change is within the model's error.
 inline constexpr double kWorthSaying = 0.02;
 
 /// "2.05 GiB more on a GPU".
@@ -23,7 +23,7 @@ Evaluation evaluation_of(const Plan& plan);
 /// A plan beside others that differ from it in one thing.
 class PlanComparison {
  public:
-  /// What of the plan a finding is about: its words, and the fields by which its setting is found.
+  /// Subject of a finding within the plan: its words, and the fields by which its setting is found.
   struct About {
     std::string rule;
     std::vector<std::string> fields;
@@ -48,7 +48,7 @@ class PlanComparison {
 
   /// Adds a finding about the setting that says one of the fields.
   void add(const About& about);
-  /// The same about a setting by its name.
+  /// Adds a finding about a setting by its name.
   void add_at(const std::string& setting, const About& about);
 
   std::vector<Finding> take() { return std::move(findings_); }
@@ -60,7 +60,7 @@ class PlanComparison {
   /// what a run cannot do without where it does not.
   Bytes size_of(const Evaluation& evaluation) const;
   Finding finding_of(const About& about) const;
-  /// What to change, with the settings that say it.
+  /// Text of the change, with the settings that say it.
   std::string fix_of(const About& about, const Plan& changed) const;
 
   const Plan& plan_;

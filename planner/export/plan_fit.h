@@ -10,7 +10,7 @@ namespace shardwise {
 
 /// Whether the GPUs of a plan's cluster have the memory for it, as `estimate` says it.
 struct PlanFit {
-  /// Of its verdict the cheapest fix is one that the framework can be told, where there is one.
+  /// Prediction whose cheapest fix is one that the framework can be told, where there is one.
   StepReport report;
   std::string words;  // "Does not fit: 91.2 of 79.2 GiB on the fullest GPU, 12.0 GiB too much"
   /// "--recompute=full: 61.2 GiB, 1.32 s a step (activation-checkpoint:full)"; what is missing

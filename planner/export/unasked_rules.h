@@ -16,16 +16,17 @@ namespace shardwise {
 /// A rule of which nobody knows whether the configuration keeps it.
 struct UnaskedRule {
   std::string rule;  // CheckRule::name
-  /// What is wanted: kGpusFlag, kClusterFlag, or a setting or variable whose value is not known.
+  /// Names of what is wanted: kGpusFlag, kClusterFlag, or a setting or variable whose value is not
+  /// known.
   std::vector<std::string> lacks;
 };
 
 inline constexpr const char* kGpusFlag = "--gpus";
 inline constexpr const char* kClusterFlag = "--cluster";
 
-/// What is wanted to know whether the settings break a rule. Nothing where that is known: a rule
-/// with one condition that does not hold is kept, whatever the others are.
-/// \param values  rule_values() of the settings
+/// Names of what must be known before the settings are asked by a rule. Nothing where that is
+/// known: a rule with one condition that does not hold is kept, whatever the others are. \param
+/// values  rule_values() of the settings
 std::vector<std::string> lacks_of(const Framework& framework, const CheckRule& rule,
                                   const Values& values, const Settings& settings);
 

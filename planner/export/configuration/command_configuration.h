@@ -9,7 +9,7 @@
 
 namespace shardwise {
 
-/// What a command says: the settings behind its program, the ranks of its launcher, and the files
+/// Reads a command: the settings behind its program, the ranks of its launcher, and the files
 /// that the script writes for one of both.
 /// \param file  the name put into diagnostics
 Result<Configuration> configuration_of_command(const ShellCommand& command, const std::string& file,

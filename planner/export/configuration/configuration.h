@@ -29,7 +29,7 @@ struct GivenSetting {
   std::string kept_path;  // where another file states it: the pointer in the framework's own file
 };
 
-/// What one or several files say together, before it is known to which framework.
+/// Statements of one or several files together, before their framework is known.
 struct Configuration {
   std::string file;     // the first
   std::string program;  // that a command starts: "pretrain_gpt.py"; empty: it does not say

@@ -9,7 +9,7 @@
 
 namespace shardwise {
 
-/// What a file or a command line says of a setting, as the framework's parser takes it.
+/// Value that a file or a command line gives a setting, as the framework's parser takes it.
 /// \param negative  of a switch: its name turns it off
 /// \returns the value in one spelling; nothing where it says nothing, or what `problems` says
 std::optional<std::string> value_of(const Framework& framework, const SettingSpec& spec,

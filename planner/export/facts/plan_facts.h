@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What a plan says, by name:
+/// Facts of a plan by name:
 /// - each field of its layout and of its job, as their flags take them;
 /// - engine, model, gpus, gpus_per_node, nodes;
 /// - what follows from them: dp, tp_cp (their product), ranks_per_shard (tp x cp x dp_replicate,
@@ -19,7 +19,7 @@ namespace shardwise {
 /// - model_facts().
 Values facts_of(const Plan& plan);
 
-/// What a model's architecture is, as frameworks ask for it: "model.hidden_size", "model.norm" …
+/// Facts of a model's architecture, as frameworks ask for them: "model.hidden_size", "model.norm" …
 /// "model.type" is Hugging Face's model_type. "model.block" is "llama" where its blocks norm before
 /// attention and before the feed-forward, and both are added one after the other: what Megatron-LM
 /// and torchtitan have; else "other". "model.selective_operations" is what torchtitan's selective

@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// What a layout of pipeline stages says in the fields of a plan.
+/// Fields of a plan that a layout of pipeline stages states.
 struct StageLayout {
   std::int64_t vpp = 1;
   std::int64_t first_stage_layers = 0;  // 0: as many as the others
@@ -27,8 +27,8 @@ struct StageLayout {
 /// validate_layer_layout.
 StageLayout read_stage_layout(std::string_view text, std::int64_t pp, std::int64_t layers);
 
-/// The same text of a plan whose chunks Megatron-LM makes by no other flags; "" where it does, or
-/// where a schedule does not put chunk i on stage i modulo pp. Without a layout Megatron-LM asks
+/// Writes that text for a plan whose chunks Megatron-LM makes by no other flags; "" where it does,
+/// or where a schedule does not put chunk i on stage i modulo pp. Without a layout Megatron-LM asks
 /// for equal chunks, but on a first and a last stage whose layers are stated.
 /// Source: megatron/training/arguments.py:998, megatron/core/transformer/transformer_block.py:178.
 std::string write_stage_layout(const Plan& plan);

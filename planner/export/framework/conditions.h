@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What a plan or a configuration says, by name. Switches are "true" and "false". What is not
+/// Facts of a plan or a configuration by name. Switches are "true" and "false". What is not
 /// stated is not there.
 using Values = std::map<std::string, std::string>;
 

@@ -14,7 +14,7 @@
 
 namespace shardwise {
 
-/// What a setting takes.
+/// Kind of value that a setting takes.
 enum class SettingKind : std::uint8_t {
   on,  // a bare word of a command line: there or not
   boolean,
@@ -31,13 +31,13 @@ enum class SettingPlace : std::uint8_t {
   script,         // an argument of the training script, beside a file of keys: only read
 };
 
-/// What a bucket holds whose size a setting states.
+/// Content of a bucket whose size a setting states.
 enum class BucketOf : std::uint8_t { gradients, weights };
 
 /// A setting takes negative integers too.
 inline constexpr std::int64_t kNoLeast = std::numeric_limits<std::int64_t>::min();
 
-/// What "auto" stands for where it follows from the model: factor x hidden_size ^ power.
+/// Value of "auto" where it follows from the model: factor x hidden_size ^ power.
 struct AutoOfModel {
   double factor = 1;
   int power = 1;
@@ -63,23 +63,23 @@ struct SettingSpec {
   bool only_written = false;  // of the plan's value; another setting says the field
   /// It says the field to a reader, and is kept as it stands: the training script decides else.
   bool kept = false;
-  /// Of values that no plan has: what they are, and what to give for them. "*", the last, for all.
+  /// Values that no plan has, and what to give for each. "*", the last, for all.
   std::vector<std::pair<std::string, std::string>> instead;
   std::string fills;                // of a script's argument: the setting that it is "auto" of
   std::vector<std::string> among;   // the values that the framework takes; empty: not known
   std::int64_t least = kNoLeast;    // that it takes, of an integer
   std::optional<std::string> open;  // the value that leaves the field open: "-1", what is left
-  /// What of the job's memory or time the plan does not have where it is stated and not the
+  /// Part of the job's memory or time that the plan lacks where it is stated and not the
   /// default.
   std::string unpriced;
-  /// What the plan has instead where `assumed_when` holds; "" for nothing.
+  /// Value that the plan has instead where `assumed_when` holds; "" for nothing.
   std::string assumed;
   Conditions assumed_when;
   std::vector<std::pair<std::string, std::string>> spellings;  // a value, another spelling of it
   Values states;  // of a script's switch: settings that it states before the file where it is on
   std::optional<BucketOf> bucket_of;    // its value is the elements of a bucket
   std::optional<AutoOfModel> of_model;  // what "auto" is, which transformers fills in
-  /// Of a key: what its value may not be, among "null", "text", "number", "boolean", "list".
+  /// Kinds that a key's value may not be, among "null", "text", "number", "boolean", "list".
   std::vector<std::string> refuses;
   std::string meaning;
   std::string source;
@@ -100,8 +100,8 @@ struct Choice {
   std::vector<Option> options;
 };
 
-/// What the framework does in one way only, or in some: of a plan that has another, the first is
-/// exported.
+/// Field that the framework does in one way only, or in some: of a plan that has another, the first
+/// is exported.
 struct Limit {
   Conditions when;
   std::string field;
@@ -110,14 +110,14 @@ struct Limit {
   std::vector<std::string> script;  // lines of a training script by which it has the plan's value
 };
 
-/// What no setting and no substitute can say.
+/// Plan that no setting and no substitute can say.
 struct Refusal {
   Conditions when;
   std::string because;
   std::string fix;
 };
 
-/// What the framework leaves to the training script: no setting says it, the export does.
+/// Field that the framework leaves to the training script: no setting says it, the export does.
 struct ScriptField {
   std::string field;
   std::string says;
@@ -180,7 +180,7 @@ enum class ConfigurationForm : std::uint8_t {
   script,  // a JSON file that a training script beside it reads
 };
 
-/// What a framework that people train with can be told: configs/frameworks/NAME.json.
+/// Settings and rules of a framework that people train with: configs/frameworks/NAME.json.
 /// docs/frameworks.md has the same as tables.
 struct Framework {
   std::string name;

@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What to say of the version of a framework that a job will run with: a sentence where it is newer
+/// Note on the version of a framework that a job will run with: a sentence where it is newer
 /// or older than the one that the facts were read from, nothing where it is that one.
 /// \param installed  "0.20.0", "2.15.0+cu130": as pip lists it; empty: nobody said
 /// \param flag       that stated it

@@ -17,7 +17,7 @@ bool is_other_recipe(const Framework& framework, const Values& settings);
 /// there are no recipes.
 bool knows_recipe(const Framework& framework, const Values& settings);
 
-/// What a plan keeps for a setting that names its model; null where the table has the model's.
+/// Kept setting of a plan that names its model; null where the table has the model's.
 const KeptSetting* kept_recipe(const Framework& framework, const SettingSpec& spec,
                                const KeptSettings& kept);
 

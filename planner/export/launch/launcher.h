@@ -14,7 +14,7 @@
 
 namespace shardwise {
 
-/// What stands before the arguments of a program: torchrun, accelerate launch, deepspeed, srun,
+/// Words before the arguments of a program: torchrun, accelerate launch, deepspeed, srun,
 /// python and the program's name.
 struct Launch {
   std::size_t arguments = 0;  // words before them
@@ -24,7 +24,7 @@ struct Launch {
   Diagnostics notes;          // what it says where it is not read
 };
 
-/// What else is known of a job.
+/// Files given beside a job's command.
 struct GivenFiles {
   std::vector<std::string> names;  // of the files that are read
   std::optional<HostFile> hosts;   // of the hostfile among them

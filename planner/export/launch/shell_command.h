@@ -13,7 +13,7 @@ struct ShellWord {
   int line = 0;  // 1-based; 0 of a command line
   int column = 0;
   bool pattern = false;  // of file names, which bash looks for: data/*.bin
-  /// What in it nobody knows, as it is written: "$MORE".
+  /// Parts whose value nobody knows, as they are written: "$MORE".
   std::vector<std::string> unknown = {};  // NOLINT(*-redundant-member-init): GCC asks for it
 };
 
@@ -31,7 +31,7 @@ struct SourcedFile {
   bool exports = false;  // whatever it sets: between set -a and set +a
 };
 
-/// What starts a job: the words of its command, and the variables that are exported to it.
+/// Command that starts a job: its words, and the variables that are exported to it.
 struct ShellCommand {
   std::vector<ShellWord> words;
   std::vector<ShellWord> environment;  // "NAME=VALUE"

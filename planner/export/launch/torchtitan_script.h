@@ -8,7 +8,8 @@
 
 namespace shardwise {
 
-/// What run_train.sh of torchtitan makes of its variables: MODULE=llama3 CONFIG=llama3_8b NGPU=8
+/// Command that torchtitan's run_train.sh makes of its variables: MODULE=llama3 CONFIG=llama3_8b
+/// NGPU=8
 /// ./run_train.sh …
 struct TorchtitanScript {
   std::vector<ShellWord> arguments;  // --module and --config, before those of the command

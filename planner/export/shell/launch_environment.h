@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// What words before a program's arguments say of the variables that it is started with.
+/// Variables that the words before a program's arguments start it with.
 struct LaunchEnvironment {
   std::vector<ShellWord> set;      // "NAME=VALUE"
   std::vector<std::string> unset;  // by env -u

@@ -11,7 +11,7 @@
 
 namespace shardwise {
 
-/// What stops a reading of a script: its first problem, or more text than kMostShellBytes.
+/// Reason to stop reading a script: its first problem, or more text than kMostShellBytes.
 struct ShellTrouble {
   std::string file;
   Diagnostics problems;
@@ -37,7 +37,7 @@ struct ShellPart {
   std::string text;       // of text; of a variable its name
   std::string_view raw;   // of others: as it is written
   std::string subscript;  // "", "@", "*" or "0"
-  /// What ${…} does: "", ":-", "-", ":=", "=", ":+", "+", ":?", "?"; "length" of ${#NAME}; "#",
+  /// Operation of ${…}: "", ":-", "-", ":=", "=", ":+", "+", ":?", "?"; "length" of ${#NAME}; "#",
   /// "##", "%",
   /// "%%", "/", "//", "/#", "/%", "^^", ",,"; ":" of ${NAME:FROM:COUNT}.
   std::string operation;
@@ -76,7 +76,7 @@ struct ShellToken {
   std::string_view bare() const;
 };
 
-/// What stands between << EOF and EOF.
+/// Text between << EOF and EOF.
 struct HereDocument {
   std::string end;
   bool tabs = false;    // <<- : tabs before its lines are left out
@@ -103,7 +103,7 @@ class ShellLexer {
 
   const ShellToken& peek() const { return next_; }
   ShellToken take();
-  /// What stands between two places.
+  /// Text between two places.
   std::string_view text(std::size_t from, std::size_t to) const {
     return text_.substr(from, to - from);
   }

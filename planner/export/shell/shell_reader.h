@@ -29,7 +29,7 @@ class ShellReader {
   using Words = std::vector<ShellWord>;
   /// Whether commands are carried out, known not to run, or not known to run.
   enum class Mode : std::uint8_t { run, skip, undecided };
-  /// What is not read would set these variables and start a program.
+  /// Effects of commands that are not read: variables set, a program started.
   struct Unread {
     int line = 0;
     std::set<std::string> names;
@@ -90,7 +90,7 @@ class ShellReader {
   std::optional<std::string> here_text(const ShellToken& token, bool keeps_lines = false);
   std::optional<std::string> written_text(const Words& words, const Streams& streams);
   void write_files(const Words& words, const Streams& streams);
-  /// What a command reads that has these streams.
+  /// Text that a command with these streams reads.
   std::optional<std::string> read_text(const Streams& streams);
   void read_into_variable(const Words& words, const Streams& streams);
 

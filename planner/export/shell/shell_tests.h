@@ -13,13 +13,13 @@ enum class Outcome : std::uint8_t { yes, no, unknown };
 
 Outcome negated(Outcome outcome);
 
-/// What [ … ] says: -z, -n, =, ==, !=, -eq, -ne, -lt, -le, -gt, -ge, and ! before them. Unknown
+/// Outcome of [ … ]: -z, -n, =, ==, !=, -eq, -ne, -lt, -le, -gt, -ge, and ! before them. Unknown
 /// where it asks for anything else, such as a file, or for a value that nobody knows. A variable
 /// that the script does not set is empty for -z and -n, as it is for ${NAME:-VALUE}.
 /// \param words  between [ and ]
 Outcome test_of(const std::vector<ShellWord>& words);
 
-/// What [[ … ]] says: tests as above, joined by && and ||.
+/// Outcome of [[ … ]]: tests as above, joined by && and ||.
 /// \param tokens  between [[ and ]]
 Outcome test_of(const std::vector<ShellToken>& tokens, ShellVariables& variables);
 

@@ -9,7 +9,7 @@
 
 namespace shardwise {
 
-/// What a script is started with: X=1 sbatch -N 4 run.sh 8B.
+/// Arguments and variables that a script is started with: X=1 sbatch -N 4 run.sh 8B.
 struct ShellStart {
   std::vector<ShellWord> arguments;    // $1, $2, …
   std::vector<ShellWord> environment;  // "NAME=VALUE"

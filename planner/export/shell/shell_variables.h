@@ -20,13 +20,14 @@ bool ends_shell_words(char c);
 /// "NAME=…" or "NAME+=…".
 bool is_assignment(std::string_view text);
 
-/// What nobody knows stands between these in a value; scripts have no control characters.
+/// Marks of what nobody knows in a value, which stands between them; scripts have no control
+/// characters.
 inline constexpr char kUnknownBegin = '\x01';
 inline constexpr char kUnknownEnd = '\x02';
 bool is_unknown(std::string_view value);
 /// Whether Slurm sets a variable: the script's default is then not what it has.
 bool is_of_slurm(std::string_view name);
-/// What nobody knows in a value, as it is written: "$MORE".
+/// Parts of a value that nobody knows, as they are written: "$MORE".
 std::vector<std::string> unknowns_of(std::string_view value);
 /// The value as it is written, without the marks.
 std::string unmarked(std::string value);
