@@ -23,7 +23,7 @@ struct CatalogueFile {
 /// one of the source tree.
 std::vector<std::filesystem::path> catalogue_folders();
 
-/// What is wrong with $SHARDWISE_CONFIGS: it names no folder, or one that is no catalogue.
+/// Problems of $SHARDWISE_CONFIGS: it names no folder, or one that is no catalogue.
 Diagnostics check_catalogue();
 
 /// Finds what `--model`, `--gpu` and `--cluster` take: a path (it has a '/' or ends in ".json"), a

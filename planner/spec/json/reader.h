@@ -100,7 +100,7 @@ class ObjectReader {
   /// Every key not asked for so far (with a getter or has) is a problem, with the nearest known key
   /// as the hint.
   void reject_unknown();
-  /// Of files that carry many other keys: every key that nobody asked for, one letter from a key
+  /// For files that carry many other keys: every key that nobody asked for, one letter from a key
   /// that was asked for and is absent, is a problem.
   void reject_slips();
   /// Adds a problem at the place of `key` (or of the object when the key is absent).

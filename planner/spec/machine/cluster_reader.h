@@ -12,10 +12,10 @@ namespace shardwise {
 /// Reads a cluster file, schema "shardwise.cluster/1", and the file of its GPU: docs/formats.md.
 Result<ClusterSpec> read_cluster(const std::filesystem::path& path);
 
-/// What `--cluster` takes: a name of the catalogue (configs/clusters) or the path of a file.
+/// Finds what `--cluster` names: a name of the catalogue (configs/clusters) or the path of a file.
 Result<ClusterSpec> find_cluster(const std::string& name_or_path);
 
-/// The same from a JSON value that was read already. "gpu" may be the GPU's name or its whole file.
+/// Reads a cluster from a JSON value. "gpu" may be the GPU's name or its whole file.
 /// \param file  the name put into diagnostics; its stem is the cluster's name unless "name" is
 /// given \param path  JSON pointer of `root` in the file
 Result<ClusterSpec> cluster_from_json(const JsonValue& root, const std::string& file,

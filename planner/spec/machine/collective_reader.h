@@ -17,7 +17,7 @@ Result<CollectiveCurve> read_collectives(const std::filesystem::path& path);
 /// A name of the catalogue (configs/collectives) or the path of a file.
 Result<CollectiveCurve> find_collectives(const std::string& name_or_path);
 
-/// The same members inside another file. `reader` is of the object that holds them.
+/// Reads the same members inside another file. `reader` is of the object that holds them.
 CollectiveCurve read_collectives(ObjectReader& reader);
 void write_collectives(JsonWriter& json, const CollectiveCurve& curve);
 

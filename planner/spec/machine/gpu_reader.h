@@ -19,10 +19,10 @@ inline constexpr double kMostDollarsPerGpuHour = 1e4;
 /// Reads a GPU file, schema "shardwise.gpu/1": docs/formats.md.
 Result<GpuSpec> read_gpu(const std::filesystem::path& path);
 
-/// What `--gpu` takes: a name of the catalogue (configs/gpus) or the path of a file.
+/// Finds what `--gpu` names: a name of the catalogue (configs/gpus) or the path of a file.
 Result<GpuSpec> find_gpu(const std::string& name_or_path);
 
-/// The same from a JSON value that was read already.
+/// Reads a GPU from a JSON value.
 /// \param file  the name put into diagnostics
 /// \param path  JSON pointer of `root` in the file
 Result<GpuSpec> gpu_from_json(const JsonValue& root, const std::string& file,

@@ -74,7 +74,7 @@ struct GemmCurve {
   friend bool operator==(const GemmCurve&, const GemmCurve&) = default;
 };
 
-/// What many GEMMs in one kernel (routed experts) lose against one of the same size.
+/// Loss of many GEMMs in one kernel (routed experts) against one of the same size.
 struct GroupedGemmCurve {
   double rate_share = 1;  // of the GEMM curve's rate
   Seconds group;          // more time for each group
@@ -136,7 +136,7 @@ struct GpuSpec {
   std::string architecture;  // "hopper"; default curves are chosen by it
   std::string vendor;        // "nvidia", "amd", "cpu"
   int sm_count = 0;          // streaming multiprocessors, compute units; threads of a rank on a CPU
-  /// Of a CPU that ranks share: processors a rank, below 1 where there are more ranks. Every thread
+  /// Processors a rank of a CPU that ranks share, below 1 where there are more ranks. Every thread
   /// of a rank, those of its collectives too, has its part of them. 0 = an accelerator, or a CPU
   /// that was not measured: collectives run as on an accelerator.
   double cores_per_rank = 0;

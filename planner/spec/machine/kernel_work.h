@@ -18,7 +18,7 @@ enum class GemmOutput : std::uint8_t {
   sum,       // added to a matrix of the `written` dtype
 };
 
-/// What a kernel that moves bytes does with them: where a processor computes more slowly than its
+/// Work on the bytes that a kernel moves: where a processor computes more slowly than its
 /// memory moves bytes (CPUs), that decides how fast it is.
 enum class MoveKind : std::uint8_t {
   copy,  // copies, sums and zeros, in one type

@@ -44,7 +44,7 @@ enum class ShardPadding : std::uint8_t {
   tensor,  // the end of each tensor under ZeRO-3, before it one end of them all (DeepSpeed)
 };
 
-/// What a machine's software takes besides the job's tensors. Bytes. Measured or published values
+/// Memory of a machine's software besides the job's tensors. Bytes. Measured or published values
 /// with their sources are in configs/engines.
 struct RuntimeMemory {
   std::int64_t context = 0;              // CUDA context and loaded kernels

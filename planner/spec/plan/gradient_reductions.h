@@ -31,7 +31,7 @@ constexpr bool reduces_each_of(const Layout& layout, std::int64_t num_microbatch
 constexpr bool reduces_after(const Layout& layout, bool last) {
   return last || reduces_each(layout);
 }
-/// The same of the outer axis: it reduces what the inner one left, the sum of the step.
+/// Whether the outer axis reduces then: it reduces what the inner one left, the sum of the step.
 constexpr bool reduces_outer_after(bool last) { return last; }
 
 /// Reductions of a bucket or unit over a step.

@@ -63,7 +63,7 @@ constexpr bool is_bitsandbytes(AdamwKernel kernel) {
   return is_blockwise(kernel) || is_paged(kernel);
 }
 
-/// What shares a scale in 8 bits, which decides how often a matrix is read and written to be cast.
+/// Elements of one 8-bit scale: they say how often a matrix is read and written to be cast.
 enum class Fp8Recipe : std::uint8_t {
   delayed,                // a matrix, its scale from earlier steps
   tensorwise,             // a matrix, its scale from its own largest value
@@ -79,7 +79,7 @@ enum class SavedFormat : std::uint8_t {
   e5m6,  // 12 bits, and a scale for 128 elements
 };
 
-/// What runs beside tensor-parallel communication.
+/// Work that runs beside tensor-parallel communication.
 enum class TpOverlap : std::uint8_t {
   by_engine,  // what the engine usually does
   none,
@@ -100,7 +100,7 @@ inline constexpr std::int64_t kOpenLossRows = -1;
 /// Rows that open ones are priced as before they are decided.
 inline constexpr std::int64_t kUsualLossRows = 2048;
 
-/// What is trained, whatever the layout: fixed by the user, never searched.
+/// Training job, whatever the layout: fixed by the user, never searched.
 struct JobSpec {
   std::int64_t sequence_length = 4096;  // tokens of one sequence
   std::int64_t global_batch_size = 0;  // sequences a step; 0 = one micro-batch a data-parallel rank

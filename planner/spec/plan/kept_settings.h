@@ -37,7 +37,7 @@ bool is_flag_name(std::string_view name);
 /// "name:value" of such characters, a word by which torchtitan chooses.
 bool is_choice_name(std::string_view name);
 
-/// What is wrong with kept settings, besides what their framework says.
+/// Problem of kept settings, besides what their framework says.
 struct KeptProblem {
   std::size_t at = 0;  // the setting
   std::string message;

@@ -6,7 +6,7 @@
 
 namespace shardwise {
 
-/// What a data-parallel mesh does to one kind of persistent state.
+/// Placement of one kind of persistent state on a data-parallel mesh.
 enum class Placement : std::uint8_t {
   replicate,    // every rank has all of it
   shard_inner,  // cut over dp_shard, replicated over dp_replicate

@@ -35,7 +35,7 @@ std::string to_json(const Plan& plan);
 Result<Plan> plan_from_json(const JsonValue& root, const std::string& file);
 Result<Plan> read_plan(const std::filesystem::path& path);  // or a report.html with one in it
 
-/// What rules say of a plan, by flag (--tp) or by key (/engine/name).
+/// Problems that rules find in a plan, by flag (--tp) or by key (/engine/name).
 using PlanRules = std::function<Diagnostics(const Plan& plan)>;
 /// The same, and the plan keeps `rules`: what breaks them is said at its place in the file.
 Result<Plan> read_plan(const std::filesystem::path& path, const PlanRules& rules);

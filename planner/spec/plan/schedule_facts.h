@@ -6,7 +6,7 @@
 
 namespace shardwise {
 
-/// What is true of a pipeline schedule whatever the layout, and is asked in many places. The order
+/// Facts of a pipeline schedule whatever the layout, which are asked in many places. The order
 /// of passes of each is planner/cost/schedule_*.cc; how many they hold,
 /// planner/schedule/held_passes.cc.
 struct ScheduleFacts {

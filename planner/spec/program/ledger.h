@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// What bytes on a GPU are for. Spelt as in JSON by `name_of`.
+/// Purpose of bytes on a GPU. Spelt as in JSON by `name_of`.
 enum class MemoryCategory : std::uint8_t {
   weights,         // parameters in compute dtype that persist (whole or sharded)
   main_weights,    // fp32 copy the optimizer updates (or the fp32 sharded parameters of FSDP)

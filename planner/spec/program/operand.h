@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// What an operation does with the bytes of an operand.
+/// Use that an operation makes of an operand's bytes.
 enum class Access : std::uint8_t {
   input,       // reads them
   output,      // writes all of them, whatever was there
@@ -16,7 +16,7 @@ enum class Access : std::uint8_t {
   workspace,   // writes, then reads: nothing is in them before, nor after
 };
 
-/// What an operand is to the kernel of its operation, which takes its operands by this name, those
+/// Part of an operand in its operation's kernel, which takes its operands by this name, those
 /// of one name in their order. "Unit": parameters that are sharded, gathered and reduced together.
 enum class OperandPart : std::uint8_t {
   weights,             // of a unit, as this rank keeps them
@@ -115,7 +115,7 @@ struct Operand {
   std::int32_t unit = -1;    // -1 when of none
   std::int64_t first = 0;
   std::int64_t count = 0;
-  /// Of what communicates: elements that each rank of the group has in what is whole. The last may
+  /// Elements that each rank of a communicating group has in what is whole. The last may
   /// fill fewer.
   std::int64_t piece = 0;
 

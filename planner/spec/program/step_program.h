@@ -35,7 +35,7 @@ enum class Stream : std::uint8_t {
 };
 inline constexpr std::size_t kStreams = 11;
 
-/// What an operation is for. Its name starts with it.
+/// Purpose of an operation. Its name starts with it.
 enum class OpRole : std::uint8_t {
   forward,
   backward,        // input and weight gradients together
@@ -93,7 +93,7 @@ struct CollectiveWork {
   friend bool operator==(const CollectiveWork&, const CollectiveWork&) = default;
 };
 
-/// What of a layer runs.
+/// Part of a layer that runs.
 enum class LayerPart : std::uint8_t {
   forward,
   backward,  // both gradients, without recompute
@@ -111,7 +111,7 @@ struct LayerWork {
   friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
 
-/// What an operation costs, shared by all that cost the same: a layer's pass, kernels one after the
+/// Cost of an operation, shared by all that cost the same: a layer's pass, kernels one after the
 /// other, a collective, bytes between GPU and host, or elements that the host updates. Of bytes and
 /// elements both or one; of the others exactly one.
 struct OpCost {
@@ -165,7 +165,7 @@ struct ProgramOp {
   IndexRange operands;           // of StageProgram::operands
 };
 
-/// What every rank of a pipeline stage runs in one step, in the order in which the host issues it.
+/// Operations of each rank of a pipeline stage in a step, in the order in which the host issues it.
 struct StageProgram {
   std::int32_t stage = 0;
   std::vector<ProgramOp> operations;
@@ -180,7 +180,7 @@ struct StageProgram {
   std::span<const Operand> operands_of(const ProgramOp& op) const {
     return std::span(operands).subspan(op.operands.begin, op.operands.end - op.operands.begin);
   }
-  /// What an operation moves between the ranks of a group; null where nothing.
+  /// Bytes that an operation moves between the ranks of a group; null where nothing.
   const CollectiveWork* communication(const ProgramOp& op) const {
     const std::vector<CollectiveWork>& work = costs[static_cast<std::size_t>(op.cost)].collectives;
     return work.empty() ? nullptr : &work.front();

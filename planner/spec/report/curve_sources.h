@@ -15,7 +15,7 @@
 
 namespace shardwise {
 
-/// What stands in for a curve that was not measured on the GPU or the links themselves.
+/// Stand-in for a curve that was not measured on the GPU or the links themselves.
 enum class StandIn : std::uint8_t {
   same_chip,   // measured on another GPU with the same chip at the same power limit
   other_gpu,   // measured on another chip, or at another power limit
@@ -36,7 +36,7 @@ struct BorrowedCurve {
   bool decides = true;  // GEMMs and links: most of a step. Others never hide a machine
 };
 
-/// What a job reads from a cluster's curves.
+/// Use that a job makes of a cluster's curves.
 struct CurveUse {
   DType precision = DType::bf16;
   bool experts = false;  // grouped GEMMs too
@@ -52,7 +52,7 @@ bool counts_as_measured(std::span<const BorrowedCurve> borrowed);
 /// "GEMMs, attention (defaults of cdna3); xgmi links (defaults)". Empty for no curve.
 std::string stand_ins_text(std::span<const BorrowedCurve> borrowed);
 
-/// What a first screen says of times that rest on another chip or on defaults, id
+/// Sentence of a first screen on times that rest on another chip or on defaults, id
 /// "curves.not_measured"; nothing when all curves were measured on this chip.
 std::optional<Assumption> curves_assumption(const ClusterSpec& cluster, const CurveUse& use);
 

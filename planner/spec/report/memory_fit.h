@@ -15,10 +15,10 @@ enum class Fit : std::uint8_t {
 
 /// Peaks of the memory of a layout's GPUs, each of the stage where it is highest.
 struct MemoryPeaks {
-  /// What a run ends without: allocated, context, communicators and what fragmentation keeps from
-  /// being freed. PyTorch frees cached blocks before it says that memory is out, so that the rest
-  /// of its slack is taken where there is room for it.
-  /// Source: pytorch@v2.15.0:c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks.
+  /// Bytes that a run ends without: allocated, context, communicators and what fragmentation keeps
+  /// from being freed. PyTorch frees cached blocks before it says that memory is out, so that the
+  /// rest of its slack is taken where there is room for it. Source:
+  /// pytorch@v2.15.0:c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks.
   Bytes needed;
   Bytes point;  // as nvidia-smi would show it, slack included
   Bytes upper;  // upper bound of it
@@ -34,8 +34,8 @@ struct MemoryPeaks {
   }
 };
 
-/// Of memory in what a layout may use of a GPU: the one rule of every verdict. Slack alone turns
-/// `fits` into `at_risk`, never into `does_not_fit`.
+/// Verdict on a layout's memory in what it may use of a GPU: the one rule of every verdict. Slack
+/// alone turns `fits` into `at_risk`, never into `does_not_fit`.
 constexpr Fit fit_of(const MemoryPeaks& peaks, Bytes usable) {
   if (peaks.needed > usable || peaks.host_lacks > Bytes(0)) return Fit::does_not_fit;
   return peaks.upper <= usable ? Fit::fits : Fit::at_risk;

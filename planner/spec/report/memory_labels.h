@@ -32,7 +32,7 @@ constexpr std::string_view label_of(MemoryGroup group) {
   return kMemoryGroupLabels[static_cast<std::size_t>(group)];
 }
 
-/// What people read of a category, and the group whose bytes it adds to.
+/// Name of a category for people, and the group whose bytes it adds to.
 struct MemoryLabel {
   MemoryCategory category;
   std::string_view label;

@@ -20,14 +20,14 @@ struct MemoryNumbers {
   Bytes outside() const { return nvidia_smi - reserved; }  // of it: context and communicators
 };
 
-/// Of a predicted or measured report with stages; else zeros.
+/// Numbers of a predicted or measured report with stages; else zeros.
 MemoryNumbers memory_numbers(const StepReport& report);
 
 /// The one line of memory of every screen, picture and page: "allocated 62.4 GiB + slack 3.98 +
 /// outside 2.36 = nvidia-smi 68.8". One unit is enough where all have it.
 std::string memory_sum(const MemoryNumbers& numbers);
 
-/// What sentences call a phase.
+/// Names of phases in sentences.
 inline constexpr std::array<std::string_view, kMemoryPhases> kMemoryPhaseWords = {
     "what is there before the first step", "the first forward and backward",
     "the first optimizer step", "forward and backward", "the optimizer step"};

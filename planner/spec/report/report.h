@@ -32,7 +32,7 @@ struct Verdict : MemoryPeaks {
   Bytes usable;       // HBM less what is held back
   std::string cheapest_fix;  // what makes it fit (advice()); empty when it fits or nothing does
 
-  /// What is lacking, of a GPU or of a host, where it does not fit.
+  /// Bytes that a GPU or a host lacks where it does not fit.
   Bytes over() const { return std::max(needed - usable, host_lacks); }
 };
 
@@ -74,7 +74,7 @@ struct AxisTime {
   Seconds exposed;
 };
 
-/// What a mechanism adds to a step in which those named before it are at work.
+/// Time that a mechanism adds to a step in which those named before it are at work.
 struct MechanismTime {
   std::string mechanism;  // "links shared"
   Seconds closed_form;
@@ -88,7 +88,7 @@ struct ClosedForm {
   std::vector<MechanismTime> mechanisms;  // add up to either step
 };
 
-/// What stands behind the predicted time of a matrix product.
+/// Basis of the predicted time of a matrix product.
 enum class GemmBasis : std::uint8_t {
   measured,      // this very shape was timed on this GPU in this dtype
   interpolated,  // every dimension lies between shapes that were

@@ -30,7 +30,7 @@ void write_intervals(JsonWriter& json, const StepReport& report, const ReportInt
 /// do not add up to it, a simulated or measured step without its timeline.
 Result<StepReport> read_report(const std::filesystem::path& path);
 
-/// The same from a text. \param file  the name put into diagnostics
+/// Reads a report from a text. \param file  the name put into diagnostics
 Result<StepReport> report_from_text(std::string_view text, const std::string& file);
 
 }  // namespace shardwise

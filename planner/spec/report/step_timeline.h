@@ -20,7 +20,7 @@ struct StreamTime {
   Seconds exposed;  // of this, with nothing on the compute stream
 };
 
-/// What goes one way over one of a rank's links in a step: its own, or one that it shares.
+/// Bytes one way over one of a rank's links in a step: its own, or one that it shares.
 struct LinkTime {
   std::string tier;        // "infiniband"; "spine up-links" for those of its switches
   std::int64_t ranks = 1;  // that share the link

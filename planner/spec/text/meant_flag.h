@@ -10,7 +10,7 @@ namespace shardwise {
 /// "--training.seq_len=8192" is "seq-len".
 std::string bare_flag(std::string_view typed);
 
-/// What somebody who typed the unknown flag `typed` may have meant, as it would be typed, best
+/// Flags that somebody who typed the unknown `typed` may have meant, as they are typed, best
 /// first: "--sequence-length", "--precision bf16". At most three; empty when nothing is near.
 ///
 /// Looked for in this order: the flag in another spelling, its name in another program, the flags

@@ -6,7 +6,7 @@
 
 namespace shardwise {
 
-/// What stands between the separators of a list: one part more than separators.
+/// Parts between the separators of a list: one part more than separators.
 std::vector<std::string> split_at(std::string_view text, char separator);
 
 }  // namespace shardwise

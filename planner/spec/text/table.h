@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What a piece of text means, which a terminal shows as colour.
+/// Meaning of a piece of text, which a terminal shows as colour.
 enum class Tone : std::uint8_t { plain, strong, quiet, good, warning, bad };
 
 /// `text` in the colour of `tone`; unchanged without `colour`.
