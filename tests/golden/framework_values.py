@@ -15,6 +15,7 @@ import argparse
 import concurrent.futures
 import json
 import logging
+import os
 import pathlib
 import subprocess
 import sys
@@ -23,6 +24,8 @@ import tempfile
 import frameworks
 
 RANKS = 8
+# The other thread changes variables while programs start.
+STARTED_WITH = dict(os.environ)
 # By kind of the setting; None is a switch without a word behind it.
 WORDS = {
     "integer": ["2", "1e3", "2.0", "text", "0", "+2", "1_0", "None"],
@@ -150,7 +153,7 @@ def is_checked(shardwise, framework, asked, file):
         command.append(file)
     else:
         command += ["--", *asked]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=STARTED_WITH)
     return done.returncode != 2 and "refused by" not in done.stdout
 
 
