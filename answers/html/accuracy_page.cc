@@ -14,7 +14,7 @@
 #include "planner/score/interval_fit.h"
 #include "planner/score/releases.h"
 #include "planner/score/statistics.h"
-#include "planner/spec/report/report_names.h"
+#include "planner/spec/report/memory_fit.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
 #include "simulator/drawing/markup.h"

@@ -1,7 +1,7 @@
 #include "cli/texts/fit_text.h"
 
 #include "planner/spec/plan/names.h"
-#include "planner/spec/report/report_names.h"
+#include "planner/spec/report/memory_fit.h"
 #include "planner/spec/report/verdict_words.h"
 #include "planner/spec/text/table.h"
 

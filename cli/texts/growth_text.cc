@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "planner/spec/json/json_writer.h"
-#include "planner/spec/report/report_names.h"
+#include "planner/spec/report/memory_fit.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/signed_format.h"
 #include "planner/spec/text/table.h"

@@ -17,9 +17,9 @@
 #include "planner/question/fits_limits.h"
 #include "planner/spec/json/json_writer.h"
 #include "planner/spec/plan/names.h"
+#include "planner/spec/report/memory_fit.h"
 #include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/report/report_json.h"
-#include "planner/spec/report/report_names.h"
 #include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
 

@@ -8,7 +8,6 @@
 
 #include "planner/score/in_sample.h"
 #include "planner/spec/report/memory_fit.h"
-#include "planner/spec/report/report_names.h"
 
 namespace shardwise {
 namespace {

@@ -1,7 +1,7 @@
 #include "planner/score/score_json.h"
 
 #include "planner/spec/json/json_writer.h"
-#include "planner/spec/report/report_names.h"
+#include "planner/spec/report/memory_fit.h"
 
 namespace shardwise {
 namespace {

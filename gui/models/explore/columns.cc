@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "planner/spec/plan/plan_fields.h"
-#include "planner/spec/report/report_names.h"
+#include "planner/spec/report/memory_fit.h"
 #include "planner/spec/text/format.h"
 
 namespace shardwise::view {

@@ -5,7 +5,7 @@
 
 #include "gui/models/question/layout_text.h"
 #include "gui/models/scaling/scaling_model.h"
-#include "planner/spec/report/report_names.h"
+#include "planner/spec/report/memory_fit.h"
 
 namespace shardwise::view {
 namespace {

@@ -42,13 +42,9 @@ constexpr int bits_of(DType dtype) {
 /// Bytes of one element. \pre at least one byte wide (not fp6, fp4)
 constexpr int bytes_of(DType dtype) { return bits_of(dtype) / 8; }
 
-inline constexpr std::array<std::string_view, 9> kDTypeNames = {
-    "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4"};
 template <>
-inline constexpr auto kNamesOf<DType> = kDTypeNames;
-constexpr std::string_view name_of(DType dtype) {
-  return kDTypeNames[static_cast<std::size_t>(dtype)];
-}
+inline constexpr std::array<std::string_view, 9> kNamesOf<DType> = {
+    "fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4"};
 
 constexpr std::optional<DType> dtype_from_name(std::string_view name) {
   for (const DType dtype : kAllDTypes) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "planner/spec/text/enum_names.h"
 #include "planner/spec/text/units.h"
 
 namespace shardwise {
@@ -36,9 +37,8 @@ inline constexpr std::array<std::string_view, kMemoryCategories> kMemoryCategory
     "working",           "logits_and_loss",   "recompute_scratch",
     "optimizer_scratch", "library_workspace", "communicator",
     "runtime_context",   "allocator_slack"};
-constexpr std::string_view name_of(MemoryCategory category) {
-  return kMemoryCategoryNames[static_cast<std::size_t>(category)];
-}
+template <>
+inline constexpr auto kNamesOf<MemoryCategory> = kMemoryCategoryNames;
 
 enum class MemoryPhase : std::uint8_t {
   after_init,
@@ -51,9 +51,8 @@ inline constexpr std::size_t kMemoryPhases = 5;
 inline constexpr std::array<std::string_view, kMemoryPhases> kMemoryPhaseNames = {
     "after_init", "first_forward_backward", "first_optimizer_step", "steady_forward_backward",
     "steady_optimizer_step"};
-constexpr std::string_view name_of(MemoryPhase phase) {
-  return kMemoryPhaseNames[static_cast<std::size_t>(phase)];
-}
+template <>
+inline constexpr auto kNamesOf<MemoryPhase> = kMemoryPhaseNames;
 
 /// Bytes of one rank by category, at the moment of a phase's peak: the parts sum to the whole.
 struct Ledger {

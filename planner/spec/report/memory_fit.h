@@ -1,8 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string_view>
 
+#include "planner/spec/text/enum_names.h"
 #include "planner/spec/text/units.h"
 
 namespace shardwise {
@@ -12,6 +15,9 @@ enum class Fit : std::uint8_t {
   at_risk,  // what must fit does, the upper bound does not
   does_not_fit,
 };
+template <>
+inline constexpr std::array<std::string_view, 3> kNamesOf<Fit> = {"fits", "at_risk",
+                                                                  "does_not_fit"};
 
 /// Peaks of the memory of a layout's GPUs, each of the stage where it is highest.
 struct MemoryPeaks {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/spec/machine/dtype.h"
@@ -11,6 +13,7 @@
 #include "planner/spec/program/ledger.h"
 #include "planner/spec/report/memory_fit.h"
 #include "planner/spec/report/step_timeline.h"
+#include "planner/spec/text/enum_names.h"
 #include "planner/spec/text/units.h"
 
 namespace shardwise {
@@ -94,6 +97,9 @@ enum class GemmBasis : std::uint8_t {
   interpolated,  // every dimension lies between shapes that were
   extrapolated,  // it does not, or nothing was timed on this GPU
 };
+template <>
+inline constexpr std::array<std::string_view, 3> kNamesOf<GemmBasis> = {"measured", "interpolated",
+                                                                        "extrapolated"};
 
 /// One matrix product of the model, for --explain.
 struct GemmUse {

@@ -6,11 +6,11 @@
 #include "planner/spec/json/fields.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/plan/plan_fields.h"
+#include "planner/spec/program/ledger.h"
 #include "planner/spec/program/step_program.h"
 #include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/report/quantity_fields.h"
 #include "planner/spec/report/report_fields.h"
-#include "planner/spec/report/report_names.h"
 #include "planner/spec/report/report_rules.h"
 #include "planner/spec/report/verdict_fields.h"
 

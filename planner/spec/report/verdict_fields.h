@@ -4,7 +4,7 @@
 #include "planner/spec/program/step_program.h"
 #include "planner/spec/report/memory_numbers.h"
 #include "planner/spec/report/quantity_fields.h"
-#include "planner/spec/report/report_names.h"
+#include "planner/spec/report/report.h"
 
 namespace shardwise {
 

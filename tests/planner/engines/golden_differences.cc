@@ -10,7 +10,7 @@
 #include "planner/lowering/data_parallel/buckets.h"
 #include "planner/lowering/lower.h"
 #include "planner/spec/json/json_writer.h"
-#include "planner/spec/report/report_names.h"
+#include "planner/spec/program/ledger.h"
 #include "planner/spec/text/check.h"
 #include "tests/planner/engines/goldens.h"
 
