@@ -191,7 +191,9 @@ void add_layer_residents(LayerMemory& memory, const std::vector<OperationMemory>
       (op.routed_expert && routed_apart(engine, layout) ? p.narrow_routed : p.narrow_dense) +=
           m.weight_rows * m.weight_columns * m.weights;
     }
-    if (te && fuses_weight_gradients(job, engine) && !op.name.ends_with("router_proj")) {
+    // Frozen matrices have no gradient to be a placeholder of.
+    const bool adds = fuses_weight_gradients(job, engine) && !job.frozen_base;
+    if (te && adds && !op.name.ends_with("router_proj")) {
       add_shape(memory, m);
     }
     if (te && op.tp == TpSplit::vocab && layout.sequence_parallel && layout.tp > 1) {

@@ -9,7 +9,9 @@
 #include "planner/cost/layer/adapters.h"
 #include "planner/cost/layer/head_norm.h"
 #include "planner/cost/layer/key_heads.h"
+#include "planner/cost/layer/linear_parameters.h"
 #include "planner/cost/layer/operation_memory.h"
+#include "planner/cost/layer/operation_sizes.h"
 #include "planner/cost/layer/shard_ranks.h"
 #include "planner/spec/text/check.h"
 #include "planner/spec/text/units.h"
@@ -52,17 +54,38 @@ bool is_trained(const ParameterSpec& p, const JobSpec& job) {
   return p.trainable && (!job.frozen_base || is_adapter(p));
 }
 
+/// Parameters that a frozen model keeps in 8 bits, by index: the matrices that Transformer Engine
+/// multiplies so, of which there is no other copy. Recipes that ask for them make the transposes
+/// that Hopper's products read one by one in backward, and keep none.
+/// Source: mlcommons/training_results_v5.1@4da2d1cd:AMD/benchmarks/llama2_70b_lora/implementations/
+/// MI325X_EPYC_9575F_pytorch_llama2_70b/src/conf/megatron_gpt_peft_tuning_config.yaml, fp8_params
+/// and disable_parameter_transpose_cache; NVIDIA/Megatron-LM:megatron/core/extensions/
+/// transformer_engine.py, _is_first_microbatch.
+std::vector<bool> narrow_frozen(const LayerSpec& layer, const JobSpec& job,
+                                const EngineProfile& engine, const Layout& layout) {
+  const bool kept = job.frozen_base && job.precision == DType::fp8 && job.fp8_parameter_gather &&
+                    kernels_of(job, engine) == Kernels::transformer_engine &&
+                    engine.main_weights == MainWeights::separate && layout.zero_stage < 3;
+  if (!kept) return {};
+  std::vector<bool> narrow(layer.parameters.size(), false);
+  for (const LinearParameters& linear : linear_parameters(layer)) {
+    if (!has_narrow_matrix(*linear.operation)) continue;
+    narrow[static_cast<std::size_t>(linear.weight)] = true;
+  }
+  return narrow;
+}
+
 /// Adds what is not trained, in elements of a compute weight and, where every rank has it whole, in
 /// the eight bytes of a router's buffers.
 void add_frozen(LayerParameters& parameters, const LayerSpec& layer, const ParameterSpec& p,
-                std::int64_t elements, const JobSpec& job, const Layout& layout) {
+                std::int64_t elements, bool narrow, const JobSpec& job, const Layout& layout) {
   constexpr std::int64_t kBufferBytes = 8;
   // Who trains adapters in 16 bits casts back what PEFT has widened.
   const bool stays = layout.zero_stage == 3 || bytes_of(job.main_dtype) < bytes_of(DType::fp32);
   if (is_remainder(p) && stays) return;
   const bool wide = job.precision == DType::fp32 || job.precision == DType::tf32;
   const std::int64_t each = wide ? 4 : 2;
-  const FrozenBytes bytes = frozen_bytes(layer, p, elements, each);
+  const FrozenBytes bytes = frozen_bytes(layer, p, elements, narrow ? 1 : each);
   const std::int64_t frozen = ceil_div(bytes.placed, each);
   parameters.frozen += frozen;
   if (p.tp == TpSplit::vocab) parameters.frozen_vocabulary += frozen;
@@ -176,6 +199,7 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
   const bool stacks = engine.padding == ShardPadding::row && job.grouped_gemm &&
                       kernels_of(job, engine) != Kernels::planned;
   const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
+  const std::vector<bool> narrow = narrow_frozen(layer, job, engine, layout);
   for (std::size_t i = 0; i < layer.parameters.size(); ++i) {
     const ParameterSpec& p = layer.parameters[i];
     const std::int64_t copies =
@@ -187,7 +211,7 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
       continue;
     }
     if (!is_trained(p, job)) {
-      add_frozen(result, layer, p, elements, job, layout);
+      add_frozen(result, layer, p, elements, !narrow.empty() && narrow[i], job, layout);
       continue;
     }
     const bool routed = p.routed_expert && routed_apart(engine, layout);

@@ -14,6 +14,11 @@ inline constexpr std::int64_t kMaskBytes = 1;
 /// e^(logit - largest), and the target's logit.
 inline constexpr std::int64_t kRowStatisticsBytes = 3 * kFp32Bytes;
 
+/// Whether jobs in 8 bits multiply `op` so: matrices of the blocks, but the router's.
+inline bool has_narrow_matrix(const OperationSpec& op) {
+  return op.kind == OpKind::gemm && op.tp != TpSplit::vocab && !op.name.ends_with("router_proj");
+}
+
 /// Sizes that all operations of a model share on one rank, for one micro-batch.
 struct OperationSizes {
   Kernels kernels = Kernels::eager;
@@ -92,11 +97,8 @@ struct OperationSizes {
   }
   /// Bytes of a copy of so many elements that a narrow product reads, with its scales.
   std::int64_t narrow_bytes(std::int64_t elements) const;
-  /// Whether `op` is multiplied in 8 bits: matrices of the blocks, but the router's.
-  bool is_narrow(const OperationSpec& op) const {
-    return narrow && op.kind == OpKind::gemm && op.tp != TpSplit::vocab &&
-           !op.name.ends_with("router_proj");
-  }
+  /// Whether `op` is multiplied in 8 bits.
+  bool is_narrow(const OperationSpec& op) const { return narrow && has_narrow_matrix(op); }
   /// Width of a head in which FlashAttention's backward sums the gradient of queries in fp32:
   /// PyTorch's is a multiple of 32 or 64. Source:
   /// pytorch@v2.15.0:aten/src/ATen/native/transformers/ cuda/flash_attn/flash_api.cpp, mha_bwd,

@@ -63,7 +63,7 @@ void precision_of(const Row& row, JobSpec& job, Notes& notes) {
   }
   job.fp8_parameter_gather =
       job.precision == DType::fp8 &&
-      (says_any(wording, "fp8_param_gather", "fp8 all-gather") ||
+      (says_any(wording, "fp8_param_gather", "fp8 all-gather", "fp8 base weights") ||
        says_any(row.flag_text("float8"), "float8 all-gather", "fp8 all-gather"));
   // Parameters, gradients and optimizer states all in 16 bits, no fp32 copy.
   if (says_any(wording, "pure bf16", "bf16-true", "pure fp16", "fp16-true")) {
@@ -104,7 +104,7 @@ void fp8_recipe_of(const Row& row, const RowEngine& engine, JobSpec& job, Notes&
 void fp8_parameters_of(const Row& row, const RowEngine& engine, const Layout& layout, JobSpec& job,
                        Notes& notes) {
   const bool recipe = engine.megatron && engine.performance_recipe && layout.zero_stage > 0;
-  if (!recipe || job.precision != DType::fp8) return;
+  if (!recipe || job.precision != DType::fp8 || job.fp8_parameter_gather) return;
   if (job.fp8_recipe == Fp8Recipe::block &&
       (!says(row.framework, "bridge") || says_any(row.hardware.gpu, "h100", "h200"))) {
     return;
@@ -129,6 +129,16 @@ bool optimizer_of(const Row& row, JobSpec& job, Notes& notes) {
     job.optimizer = Optimizer::sgd;
   }
   return true;
+}
+
+/// Activations that wait for backward in 8 bits. Attention in 8 bits keeps its output so, and what
+/// it reads as well, which is counted in 16 bits here.
+/// Source: NVIDIA/Megatron-LM:megatron/core/fusions/fused_bias_swiglu.py, fp8_input_store;
+/// NVIDIA/TransformerEngine@d0067d0d:transformer_engine/pytorch/attention/dot_product_attention/
+/// backends.py, FusedAttnFunc.
+void saved_formats_of(const Row& row, JobSpec& job) {
+  if (row.flag_on("fp8_activation_input_store")) job.saved_activation_inputs = SavedFormat::fp8;
+  if (row.flag_on("fp8_attention")) job.saved_attention_outputs = SavedFormat::fp8;
 }
 
 void kernels_of(const Row& row, const RowEngine& engine, JobSpec& job, Notes& notes) {
@@ -307,6 +317,7 @@ std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layo
   fp8_recipe_of(row, engine, job, notes);
   fp8_parameters_of(row, engine, layout, job, notes);
   kernels_of(row, engine, job, notes);
+  saved_formats_of(row, job);
   job.loss = row_loss(row, engine);
   read_pytorch(row, engine, job);
   dropout_of(row, engine, job);

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <regex>
 #include <set>
 #include <string>
 
+#include "planner/score/rows/row_engine.h"
+#include "planner/score/rows/row_job.h"
+#include "planner/score/rows/row_layout.h"
 #include "planner/spec/json/reader.h"
 #include "tests/planner/score/rows.h"
 
@@ -54,6 +58,29 @@ TEST(RowFlags, ThatNobodyHasMetAreListed) {
   EXPECT_EQ(unread.front().flag, "warp_drive");
   EXPECT_EQ(unread.front().rows, 2U);
   EXPECT_EQ(unread.front().why, "not known");
+}
+
+// mlcommons/training_results_v5.1: NeMo's fp8_params, fp8_activation_input_store and
+// fp8_dot_product_attention.
+TEST(RowFlags, KeepFrozenWeightsAndSavedTensorsInTheEightBitsThatAreStated) {
+  Row row = test::megatron_row();
+  row.task = "lora";
+  row.precision = "FP8 delayed (TE hybrid), fp8 base weights";
+  const auto job_of_row = [&] {
+    Notes notes;
+    const std::optional<RowEngine> engine = engine_of(row, notes);
+    const std::optional<Layout> layout = layout_of(row, *engine, notes);
+    return job_of(row, *engine, *layout, notes)->variants.front().job;
+  };
+  EXPECT_TRUE(job_of_row().fp8_parameter_gather);
+  EXPECT_EQ(job_of_row().saved_activation_inputs, SavedFormat::as_computed);
+  EXPECT_EQ(job_of_row().saved_attention_outputs, SavedFormat::as_computed);
+  test::set_flag(row, "fp8_activation_input_store", true);
+  test::set_flag(row, "fp8_attention", true);
+  EXPECT_EQ(job_of_row().saved_activation_inputs, SavedFormat::fp8);
+  EXPECT_EQ(job_of_row().saved_attention_outputs, SavedFormat::fp8);
+  row.precision = "FP8 delayed (TE hybrid)";
+  EXPECT_FALSE(job_of_row().fp8_parameter_gather);
 }
 
 }  // namespace

@@ -59,6 +59,21 @@ TEST(EightBitWeights, TakeThePlaceOfSixteenWhenTheyAreKeptSo) {
   EXPECT_EQ(weights_of(true), 2 * (test::kLlama8BParameters - kMatrices) + 2 * kMatrices);
 }
 
+// disable_parameter_transpose_cache and fp8_params of MLPerf's submissions with adapters, of which
+// eight ran Llama-2-70B whole on a GPU of 139.8 GiB: mlcommons/training_results_v5.1@4da2d1cd.
+TEST(EightBitWeights, OfAFrozenModelAreThereOnceWithoutPlaceholders) {
+  JobSpec frozen = eight_bits(Fp8Recipe::delayed, true);
+  frozen.frozen_base = true;
+  const Layout layout = {.dp_shard = 8, .zero_stage = 1};
+  for (const bool transposes : {false, true}) {
+    const Ledger pass = pass_of("megatron_ddp", frozen, transposes, layout);
+    EXPECT_EQ(pass[weights], 2 * test::kLlama8BParameters - kMatrices);
+    EXPECT_EQ(pass[gradient_staging], 0);
+  }
+  frozen.fp8_parameter_gather = false;
+  EXPECT_EQ(pass_of("megatron_ddp", frozen, true, layout)[weights], 2 * test::kLlama8BParameters);
+}
+
 TEST(EightBitWeights, AreShardedAndGatheredInEightBits) {
   const JobSpec wide;
   const JobSpec kept = eight_bits(Fp8Recipe::tensorwise, true);
