@@ -21,8 +21,8 @@ namespace shardwise {
 namespace {
 
 constexpr std::int64_t kMostRank = 65'536;
-constexpr std::pair<const char*, BaseFormat> kFormats[] = {{"nf4", BaseFormat::nf4},
-                                                           {"nf4_double", BaseFormat::nf4_double}};
+constexpr std::pair<const char*, BaseFormat> kFormats[] = {
+    {"nf4", BaseFormat::nf4}, {"nf4_double", BaseFormat::nf4_double}, {"int8", BaseFormat::int8}};
 
 std::string take(std::map<std::string, std::string>& texts, const char* field) {
   const auto node = texts.extract(field);
@@ -101,11 +101,11 @@ void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics
     if (format == std::end(kFormats)) {
       problems.push_back(wrong_flag("--base-format",
                                     fmt::format("'{}' is unknown", shown(asked.base)),
-                                    "use nf4 or nf4_double"));
+                                    "use int8, nf4 or nf4_double"));
     } else if (!takes_packed(subject.engine, subject.job)) {
       problems.push_back(wrong_flag(
           "--base-format",
-          fmt::format("matrices in 4 bits are not modelled under {}", subject.engine.name),
+          fmt::format("matrices of bitsandbytes are not modelled under {}", subject.engine.name),
           "use --engine fsdp1, fsdp2 or deepspeed"));
     } else {
       choice.base = format->second;
@@ -148,7 +148,8 @@ void add_asked_adapters(const AdapterTexts& asked, Subject& subject, Diagnostics
          "train adapters in 16 bits (--main-dtype bf16)",
          kSource});
   }
-  if (asked.adamw_open && takes_bitsandbytes(job, subject.engine) &&
+  const bool qlora = choice.base != BaseFormat::int8;
+  if (qlora && asked.adamw_open && takes_bitsandbytes(job, subject.engine) &&
       job.moment_dtype == DType::fp32) {
     job.adamw = AdamwKernel::paged;
     subject.assumptions.push_back(

@@ -23,8 +23,9 @@ inline constexpr std::array<AdapterFlag, 3> kAdapterFlags = {{
      "[q_proj,v_proj of a frozen model under PyTorch's engines, as PEFT]"},
     {"lora_rank", "N", "Rank of the adapters [8]"},
     {"base_format", "KIND",
-     "The frozen matrices as bitsandbytes keeps them: nf4, or nf4_double, whose scales are 8 bits "
-     "(QLoRA) [16 bits]"},
+     "The frozen matrices as bitsandbytes keeps them: int8 (load_in_8bit), nf4, or nf4_double, "
+     "whose "
+     "scales are 8 bits (QLoRA) [16 bits]"},
 }};
 
 /// Texts of adapters, taken out of those of a job.

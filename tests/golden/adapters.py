@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Adapters of catalogue models by PEFT, and 4-bit matrices by bitsandbytes, in bytes.
+"""Adapters of catalogue models by PEFT, and narrow matrices by bitsandbytes, in bytes.
 
 Models are built on the meta device; matrices are quantised on the CPU. What is printed is the
 golden file that tests/planner/cost/layer/adapters_test.cc compares with.
@@ -15,7 +15,7 @@ import bitsandbytes
 import peft
 import torch
 import transformers
-from bitsandbytes.functional import quantize_4bit
+from bitsandbytes.functional import int8_vectorwise_quant, quantize_4bit
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -74,6 +74,16 @@ def packed(shape, double):
     }
 
 
+def of_int8(shape):
+    matrix, scales, _ = int8_vectorwise_quant(torch.randn(shape, dtype=torch.float16))
+    return {
+        "shape": list(shape),
+        "format": "int8",
+        "matrix_bytes": size(matrix),
+        "beside_bytes": size(scales),
+    }
+
+
 def main():
     torch.manual_seed(0)
     versions = ", ".join(f"{m.__name__} {m.__version__}"
@@ -81,7 +91,8 @@ def main():
     golden = {
         "made_by": f"{versions}, tests/golden/adapters.py",
         "adapters": [adapters(*case) for case in CASES],
-        "packed": [packed(shape, double) for shape in SHAPES for double in (False, True)],
+        "packed": [packed(shape, double) for shape in SHAPES for double in (False, True)]
+        + [of_int8(shape) for shape in SHAPES],
     }
     print(json.dumps(golden, indent=2))
 

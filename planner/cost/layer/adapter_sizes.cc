@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "planner/cost/layer/operation_sizes.h"
 #include "planner/cost/software/timing.h"
 #include "planner/cost/software/usual_kernels.h"
@@ -11,10 +13,31 @@ bool multiplies_adapters_wide(const JobSpec& job, const EngineProfile& engine) {
          !engine.keeps_buckets && job.main_dtype == DType::fp32 && bits_of(job.precision) == 16;
 }
 
+namespace {
+
+/// LLM.int8(): the product's input stays for backward, though nothing reads it there (ctx.tensors).
+/// Forward has it in 8 bits, and before that in fp16, or then the product in int32, its fp16 and
+/// the type asked for. Backward makes the matrix wide. Columns of outliers are left out.
+/// Source: bitsandbytes@0.50.2:bitsandbytes/autograd/_functions.py, MatMul8bitLt;
+/// backends/cuda/ops.py, int8_mm_dequant.
+void size_int8(OperationMemory& m, const OperationSizes& s, std::int64_t input,
+               std::int64_t output) {
+  constexpr std::int64_t kInt32 = 4;
+  constexpr std::int64_t kFp16 = 2;
+  const bool casts = s.precision != DType::fp16;
+  m.keeps_read[0] = true;
+  m.forward_extra +=
+      input + std::max(casts ? kFp16 * input : 0, (kInt32 + (casts ? kFp16 : 0)) * output);
+  m.backward_extra += m.weight_rows * m.weight_columns * m.weights * s.bytes;
+}
+
+}  // namespace
+
 void size_adapter(OperationMemory& m, const OperationSizes& s, const AdaptedLinear& linear) {
   const std::int64_t rows = m.operation->routed_expert ? s.routed : s.tokens;
   const std::int64_t input = rows * m.weight_columns;
-  if (linear.packed) {
+  if (linear.base == BaseFormat::int8) size_int8(m, s, input, rows * m.weight_rows);
+  if (linear.packed()) {
     // The matrix is made wide for each product, forward and backward. Source:
     // bitsandbytes@0.50.2:bitsandbytes/autograd/_functions.py, MatMul4Bit.
     const std::int64_t matrix = m.weight_rows * m.weight_columns * m.weights * s.bytes;

@@ -33,7 +33,23 @@ void price_adapter(const LayerPricer& pricer, const Layout& layout, const Operat
     time.memory_bound += pricer.moved(pass, bytes, kernels);
     time.kernels += kernels;
   };
-  if (linear.packed) {
+  if (linear.base == BaseFormat::int8) {
+    // bitsandbytes@0.50.2:bitsandbytes/backends/cuda/ops.py, int8_vectorwise_quant: the input to
+    // fp16 where it is not, its sizes, where they reach the threshold, whether any does and in
+    // which columns, then the input in 8 bits. The product in int32 is scaled to fp16, and cast.
+    // Backward copies the matrix wide and scales it in place.
+    const bool casts = pricer.weight_dtype(op) != DType::fp16;
+    const double each = rows.each * static_cast<double>(rows.groups);
+    const double half = 2;
+    const double seen = 2 * half + (half + 1) + 2 * 1 + (half + 1);
+    const double made = 4 + half;
+    move(Pass::forward,
+         ((casts ? 2 * half : 0) + seen) * each * static_cast<double>(k) +
+             ((casts ? 2 * half : 0) + made) * each * static_cast<double>(width),
+         6 + (casts ? 2 : 0));
+    move(Pass::backward, static_cast<double>(rows.groups * width * k) * (1 + 3 * s.element), 2);
+  }
+  if (linear.packed()) {
     // Half a byte an element is read and a wide one written, for each product.
     const double bytes = static_cast<double>(rows.groups * width * k) * (0.5 + s.element);
     move(Pass::forward, bytes, 1);

@@ -21,6 +21,7 @@ constexpr std::string_view kScalesOfScales = ".nested_absmax";
 constexpr std::string_view kTable = ".quant_map";
 constexpr std::string_view kTableOfScales = ".nested_quant_map";
 constexpr std::string_view kOffset = ".nested_offset";
+constexpr std::string_view kRowScales = ".SCB";  // of a module, as bitsandbytes names them
 constexpr std::string_view kRemainder = ".fp32_remainder";
 constexpr const char* kAllLinear = "all-linear";
 constexpr std::int64_t kBlock = 64;  // elements of a matrix that share a scale
@@ -90,15 +91,21 @@ void add_adapter(std::vector<ParameterSpec>& to, const OperationSpec& op,
   to.push_back(std::move(b));
 }
 
-void add_scales(std::vector<ParameterSpec>& to, const ParameterSpec& weight, BaseFormat base) {
+void add_scales(std::vector<ParameterSpec>& to, const OperationSpec& op,
+                const ParameterSpec& weight, BaseFormat base) {
   const auto add = [&](std::string_view suffix, std::int64_t elements) {
     ParameterSpec& beside = to.emplace_back();
-    beside.name = std::string(weight.name).append(suffix);
+    const bool of_rows = suffix == kRowScales;
+    beside.name = std::string(of_rows ? module_of(weight) : weight.name).append(suffix);
     beside.shape = {elements};
     beside.count = weight.count;
     beside.routed_expert = weight.routed_expert;
     beside.trainable = false;
   };
+  if (base == BaseFormat::int8) {
+    add(kRowScales, op.width);
+    return;
+  }
   const std::int64_t scales = ceil_div(weight.elements() / weight.count, kBlock);
   add(kScales, scales);
   add(kTable, kTableValues);
@@ -138,7 +145,7 @@ std::vector<std::string> add_adapters(ModelSpec& model, const AdapterChoice& cho
       const std::string_view module = module_of(weight);
       std::erase_if(unknown, [&](const std::string& target) { return names(target, module); });
       if (choice.base != BaseFormat::as_computed && !is_head(op)) {
-        add_scales(added, weight, choice.base);
+        add_scales(added, op, weight, choice.base);
         packed.insert(weight.name);
       }
       if (takes(choice, op, module)) add_adapter(added, op, weight, choice.rank);
@@ -166,6 +173,7 @@ std::optional<AdapterChoice> adapters_of(const ModelSpec& model) {
       if (p.name.ends_with(kScales) && choice.base == BaseFormat::as_computed) {
         choice.base = BaseFormat::nf4;
       }
+      if (p.name.ends_with(kRowScales)) choice.base = BaseFormat::int8;
       if (p.name.ends_with(kLoraA)) choice.rank = p.shape.front();
     }
     for_modules(layer, [&](const OperationSpec& op, const ParameterSpec& weight) {
@@ -194,7 +202,8 @@ bool is_adapter(const ParameterSpec& parameter) {
 bool is_remainder(const ParameterSpec& parameter) { return parameter.name.ends_with(kRemainder); }
 
 bool is_scale(const ParameterSpec& parameter) {
-  constexpr std::string_view kAll[] = {kScales, kScalesOfScales, kTable, kTableOfScales, kOffset};
+  constexpr std::string_view kAll[] = {kScales,        kScalesOfScales, kTable,
+                                       kTableOfScales, kOffset,         kRowScales};
   return std::ranges::any_of(
       kAll, [&](std::string_view suffix) { return parameter.name.ends_with(suffix); });
 }
@@ -214,7 +223,12 @@ std::vector<AdaptedLinear> adapted_linears(const LayerSpec& layer) {
     for (const ParameterSpec& p : layer.parameters) {
       if (p.name == adapter) linear.rank = p.shape.front();
     }
-    linear.packed = has(layer, weight.name, kScales);
+    if (has(layer, weight.name, kScales)) {
+      const bool doubled = has(layer, weight.name, kScalesOfScales);
+      linear.base = doubled ? BaseFormat::nf4_double : BaseFormat::nf4;
+    } else if (has(layer, module_of(weight), kRowScales)) {
+      linear.base = BaseFormat::int8;
+    }
   });
   return all;
 }
@@ -229,6 +243,7 @@ FrozenBytes frozen_bytes(const LayerSpec& layer, const ParameterSpec& parameter,
     return {0, scales && has(layer, weight, kScalesOfScales) ? elements : elements * kFp32};
   }
   if (has(layer, parameter.name, kScales)) return {ceil_div(elements, 2), 0};
+  if (has(layer, module_of(parameter), kRowScales)) return {elements, 0};
   return {elements * each, 0};
 }
 

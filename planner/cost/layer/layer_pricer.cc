@@ -41,7 +41,7 @@ LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineP
 
 Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t groups, double m,
                              std::int64_t n, std::int64_t k, GemmOutput gradient, bool trains,
-                             double pieces) const {
+                             double pieces, std::optional<DType> forward_dtype) const {
   const GpuSpec& gpu = cluster_.gpu;
   const auto rows = std::max<std::int64_t>(1, std::llround(m / pieces));
   const auto price = [&](const char* direction, std::int64_t a, std::int64_t b, std::int64_t c,
@@ -56,9 +56,11 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
     return time * pieces;
   };
   Product p;
-  p.forward = price("forward", rows, n, k, GemmOutput::written);
-  p.input_gradient = price("input gradient", rows, k, n, GemmOutput::written);
   const DType narrow = dtype;
+  dtype = forward_dtype.value_or(narrow);
+  p.forward = price("forward", rows, n, k, GemmOutput::written);
+  dtype = narrow;
+  p.input_gradient = price("input gradient", rows, k, n, GemmOutput::written);
   if (job_.fp8_recipe == Fp8Recipe::rowwise_wide_gradient) dtype = wide_dtype(dtype);
   p.weight_gradient = price("weight gradient", n, k, rows, gradient);
   const DType weight_dtype = dtype;
@@ -76,7 +78,8 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
   if (notes_.lists_items()) {
     // Backward runs these in the opposite order: the input gradient first.
     if (!notes_.late()) p.forward_at = notes_.noted();
-    notes_.add(Pass::forward, product_of(dtype, GemmOutput::written, rows, n, k, ""));
+    notes_.add(Pass::forward,
+               product_of(forward_dtype.value_or(dtype), GemmOutput::written, rows, n, k, ""));
     if (trains) {
       p.weight_at = notes_.noted();
       notes_.add(Pass::backward, product_of(weight_dtype, gradient, n, k, rows, ".weight"), true);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -123,7 +124,7 @@ class LayerPricer {
   /// \param pieces    the rows are cut into so many products, one after the other
   Product product(std::string_view name, DType dtype, std::int64_t groups, double m, std::int64_t n,
                   std::int64_t k, GemmOutput gradient = GemmOutput::written, bool trains = true,
-                  double pieces = 1) const;
+                  double pieces = 1, std::optional<DType> forward_dtype = {}) const;
   /// \param kernels  that share the bytes; below one (joined with a neighbour) counts as part of it
   Seconds moved(Pass pass, double bytes, int kernels = 1, double times = 1) const {
     return moved(pass, MoveKind::copy, bytes, kernels, times);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -122,6 +123,13 @@ class LayerWalk {
     return core || named ? 1 : 0;
   }
 
+  /// bitsandbytes multiplies a matrix of 8 bits as it is, and makes it wide for backward.
+  std::optional<DType> forward_dtype(std::size_t i) const {
+    const bool narrow = !adapted_.empty() && adapted_[i].base == BaseFormat::int8;
+    if (!narrow || pricer_.gpu().peak(DType::int8).value() <= 0) return std::nullopt;
+    return DType::int8;
+  }
+
   std::size_t gemm(std::size_t i) {
     const OperationSpec& op = layer_.operations[i];
     const std::int64_t ways = op.routed_expert ? layout_.etp : layout_.tp;
@@ -145,7 +153,7 @@ class LayerWalk {
                                                  : static_cast<double>(s_.tokens);
     const double pieces = in_backward(op) ? static_cast<double>(s_.loss_pieces(op)) : 1;
     const Product p = pricer_.product(name, dtype, groups, rows, width, k, gradients_.output(),
-                                      !job_.frozen_base, pieces);
+                                      !job_.frozen_base, pieces, forward_dtype(i));
     PassTime& forward = forward_of(op);
     forward.gemm += p.forward;
     forward.flops += p.flops;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -63,7 +64,7 @@ TEST(Adapters, AreTheTensorsThatPeftAdds) {
   }
 }
 
-TEST(Adapters, OfMatricesInFourBitsAreBesideTheBytesOfBitsandbytes) {
+TEST(Adapters, OfNarrowMatricesAreBesideTheBytesOfBitsandbytes) {
   for (const JsonValue& row : adapters_golden().find("packed")->elements) {
     const std::int64_t n = row.find("shape")->elements[0].integer;
     const std::int64_t k = row.find("shape")->elements[1].integer;
@@ -73,8 +74,10 @@ TEST(Adapters, OfMatricesInFourBitsAreBesideTheBytesOfBitsandbytes) {
     layer.operations.push_back({.name = "linear", .width = n, .k = k});
     AdapterChoice choice;
     choice.targets = {"linear"};
-    const bool doubled = row.find("format")->string == "nf4_double";
-    choice.base = doubled ? BaseFormat::nf4_double : BaseFormat::nf4;
+    const std::string& format = row.find("format")->string;
+    choice.base = format == "int8"         ? BaseFormat::int8
+                  : format == "nf4_double" ? BaseFormat::nf4_double
+                                           : BaseFormat::nf4;
     add_adapters(model, choice);
     FrozenBytes bytes;
     for (const ParameterSpec& p : layer.parameters) {
@@ -121,7 +124,8 @@ TEST(Adapters, AreParametersAndWhatIsBesideAMatrixIsNot) {
 TEST(Adapters, AreReadBackFromTheModel) {
   const ModelSpec bare = *load_model("llama-3.1-8b");
   EXPECT_EQ(adapters_of(bare), std::nullopt);
-  for (const BaseFormat base : {BaseFormat::as_computed, BaseFormat::nf4, BaseFormat::nf4_double}) {
+  for (const BaseFormat base :
+       {BaseFormat::as_computed, BaseFormat::nf4, BaseFormat::nf4_double, BaseFormat::int8}) {
     for (const auto& targets : {std::vector<std::string>{"all-linear"}, {"k_proj", "up_proj"}}) {
       ModelSpec model = bare;
       const AdapterChoice choice = {targets, 24, base};
@@ -161,6 +165,41 @@ TEST(Adapters, KeepTheirInputAfterDropoutAndWhatTheFirstMatrixMakes) {
       EXPECT_EQ(m.copies, down ? 1024 * (14336 * (bytes + 1) + 16 * bytes) : 0)
           << m.operation->name;
     }
+  }
+}
+
+// bitsandbytes@0.50.2:bitsandbytes/autograd/_functions.py, MatMul8bitLt: ctx.tensors has the input
+// though the matrix is frozen, and backward multiplies by a wide copy of the matrix.
+TEST(Adapters, BesideMatricesOfInt8KeepTheInputsOfProductsAndWidenTheMatrices) {
+  const auto products = [](BaseFormat base) {
+    ModelSpec model = *load_model("llama-3.1-8b");
+    AdapterChoice choice = {{"q_proj"}, 8, base};
+    add_adapters(model, choice);
+    JobSpec job = frozen_job();
+    job.sequence_length = 1024;
+    const LayerSpec& block = model.kinds[static_cast<std::size_t>(model.layers[1])];
+    std::vector<OperationMemory> all;
+    for (OperationMemory& m :
+         operation_memories(model, block, job, *find_engine("fsdp1"), Layout())) {
+      if (m.operation->kind != OpKind::gemm) continue;
+      m.operation = nullptr;  // of a model that ends here
+      all.push_back(m);
+    }
+    return all;
+  };
+  const std::vector<OperationMemory> wide = products(BaseFormat::as_computed);
+  const std::vector<OperationMemory> int8 = products(BaseFormat::int8);
+  ASSERT_EQ(wide.size(), 7U);
+  for (std::size_t i = 0; i < wide.size(); ++i) {
+    EXPECT_FALSE(wide[i].keeps_read[0]);
+    EXPECT_TRUE(int8[i].keeps_read[0]);
+    const std::int64_t input = 1024 * int8[i].weight_columns;
+    const std::int64_t output = 1024 * int8[i].weight_rows;
+    EXPECT_EQ(int8[i].backward_extra - wide[i].backward_extra,
+              2 * int8[i].weight_rows * int8[i].weight_columns);
+    // Eight bits of the input beside int32 and fp16, or beside the fp16 that they are made of.
+    EXPECT_EQ(int8[i].forward_extra - wide[i].forward_extra,
+              input + std::max(2 * input, 6 * output));
   }
 }
 
