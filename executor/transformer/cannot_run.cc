@@ -42,7 +42,8 @@ std::vector<std::string> cannot_run(const ModelSpec& model, const JobSpec& job) 
   const bool gated = model.model_type != "gpt2";
   const bool computed = gated ? n.activation == ActivationFunction::silu
                               : n.activation == ActivationFunction::gelu_erf ||
-                                    n.activation == ActivationFunction::gelu_tanh;
+                                    n.activation == ActivationFunction::gelu_tanh ||
+                                    n.activation == ActivationFunction::gelu_new;
   if (!computed) {
     lines.push_back(fmt::format("/model/numerics/activation: {} has no kernel {} a gate",
                                 name_of(n.activation), gated ? "with" : "without"));

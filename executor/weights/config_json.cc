@@ -27,6 +27,7 @@ const char* activation_name(ActivationFunction activation) {
     case ActivationFunction::gelu_erf:
       return "gelu";
     case ActivationFunction::gelu_tanh:
+    case ActivationFunction::gelu_new:
       return "gelu_new";
     case ActivationFunction::other:
       break;

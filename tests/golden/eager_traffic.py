@@ -17,6 +17,7 @@ import torch
 import transformers
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from transformers.activations import NewGELUActivation
 from transformers.loss.loss_utils import ForCausalLMLoss
 from transformers.models.llama.modeling_llama import LlamaRMSNorm, apply_rotary_pos_emb
 
@@ -140,7 +141,42 @@ def pointwise():
         "rope_complex": counted(complex_rotated, all_heads, rotated),
         "gated_activation": counted(swiglu, [states(HIDDEN), states(HIDDEN)], hidden),
         "activation": counted(gelu, [states(HIDDEN)], hidden),
+        "activation_composed": counted(NewGELUActivation(), [states(HIDDEN)], hidden),
         "loss_materialised": counted(loss, [states(VOCABULARY)], TOKENS * VOCABULARY),
+    }
+
+
+def composed_wide(x):
+    """transformers' GELU of several operators where pow takes and makes fp32."""
+    narrow_pow = torch.pow
+    torch.pow = lambda base, exponent: narrow_pow(base.float(), exponent)
+    try:
+        return NewGELUActivation()(x)
+    finally:
+        torch.pow = narrow_pow
+
+
+def autocast():
+    """What CUDA's autocast leaves in fp32 and casts: pytorch:aten/src/ATen/autocast_mode.h.
+
+    Its list has pow, softmax and norms in fp32, which a CPU's has not: they are cast here.
+    """
+    tokens, scores = TOKENS * HIDDEN, BATCH * HEADS * LENGTH * LENGTH
+    mask = torch.ones(LENGTH, LENGTH, dtype=torch.bool)
+    values = torch.empty(BATCH, HEADS, LENGTH, HEAD, dtype=BF16)
+    matrix = torch.empty(HIDDEN, HIDDEN, dtype=BF16)
+    wide = torch.empty(BATCH, LENGTH, HIDDEN)
+
+    def softmax(products):
+        masked = (products * HEAD**-0.5).masked_fill(mask, float("-inf"))
+        return torch.nn.functional.softmax(masked.float(), dim=-1).to(BF16) @ values
+
+    return {
+        "layer_norm": counted(torch.nn.LayerNorm(HIDDEN), [wide], tokens),
+        "residual": counted(torch.add, [wide, states(HIDDEN)], tokens),
+        "product_input": counted(lambda x: x.to(BF16) @ matrix, [wide], tokens),
+        "activation_composed": counted(composed_wide, [states(HIDDEN)], tokens),
+        "softmax": counted(softmax, [torch.empty(BATCH, HEADS, LENGTH, LENGTH, dtype=BF16)], scores),
     }
 
 
@@ -206,5 +242,6 @@ print(json.dumps({
                f"peft {peft.__version__}, tests/golden/eager_traffic.py",
     "bytes_of_an_element": 2,
     "pointwise": pointwise(),
+    "autocast": autocast(),
     "adapters": adapters(),
 }, indent=2))

@@ -16,7 +16,8 @@ KernelTraits kernel_traits(const GpuSpec& gpu) {
 
 KernelTraits kernel_traits(const GpuSpec& gpu, ActivationFunction activation) {
   KernelTraits traits = kernel_traits(gpu);
-  traits.fuses_activation = traits.epilogues && activation == ActivationFunction::gelu_tanh;
+  traits.fuses_activation = traits.epilogues && (activation == ActivationFunction::gelu_tanh ||
+                                                 activation == ActivationFunction::gelu_new);
   return traits;
 }
 

@@ -13,15 +13,17 @@ Traffic norm_traffic(const OperationSpec& op, const JobSpec& job, Kernels kernel
   const bool composite = job.rms_norm == RmsNormKernel::composite;
   if (kernels == Kernels::eager && op.rms && composite) {
     // Composite: to fp32, square, mean, scale, back, times gain. Root and epsilon are kernels too.
-    t.forward = (b + kFp32) + 2 * kFp32 + kFp32 + 2 * kFp32 + (kFp32 + b) + 2 * b;
-    t.forward_kernels = 8;
+    const bool casts = b < kFp32;
+    const double cast = casts ? b + kFp32 : 0;
+    t.forward = cast + 2 * kFp32 + kFp32 + 2 * kFp32 + cast + 2 * b;
+    t.forward_kernels = casts ? 8 : 6;
     // The gradient times gain, to fp32, times root; times input and its sum for the root's; that
     // over the width, the input once more for the square's, times it and doubled; both added and
     // back. The gain's own gradient is a product and its sum.
     const double gain = job.frozen_base ? 0 : 3 * b + b;
-    t.backward = gain + 2 * b + (b + kFp32) + 2 * kFp32 + (3 * kFp32 + kFp32) +
-                 (kFp32 + 2 * kFp32 + 2 * kFp32 + 3 * kFp32) + 3 * kFp32 + (kFp32 + b);
-    t.backward_kernels = job.frozen_base ? 14 : 16;
+    t.backward = gain + 2 * b + cast + 2 * kFp32 + (3 * kFp32 + kFp32) +
+                 (kFp32 + 2 * kFp32 + 2 * kFp32 + 3 * kFp32) + 3 * kFp32 + cast;
+    t.backward_kernels = (job.frozen_base ? 14 : 16) - (casts ? 0 : 2);
   } else if (kernels == Kernels::eager) {
     t.backward = 5 * b;  // the gains' gradient reads input and output gradient once more
   }
@@ -36,6 +38,21 @@ Traffic activation_traffic(const OperationSpec& op, Kernels kernels, bool fused,
   if (kernels != Kernels::eager) return {3 * b, 5 * b, 1, 1};
   // silu, then the product; the product's two gradients, then silu's.
   return {5 * b, 9 * b, 2, 3};
+}
+
+/// x (1 + tanh(c (x + d x^3))) / 2, operator by operator. Autocast makes the power in fp32, and so
+/// what follows. Source: transformers 5.24.0, activations.py, NewGELUActivation.
+Traffic composed_gelu_traffic(bool autocast, double b) {
+  const double w = autocast ? kFp32 : b;
+  const double cast = autocast ? b + w : 0;
+  // Power, times d, plus x, times c, tanh, plus one; half of x, and the product.
+  const double forward = (cast + 2 * w) + 2 * w + (b + 2 * w) + 3 * (2 * w) + 2 * b + (b + 2 * w);
+  // The product's two gradients and half of one; tanh's, times c, times d; the power's are a power,
+  // its multiple and a product. The three gradients of x are added, cast before where they are
+  // wide.
+  const double backward = 3 * w + (b + 2 * w) + 2 * b + 3 * w + 2 * (2 * w) + 2 * (2 * w) + 3 * w +
+                          3 * cast + 2 * (3 * b);
+  return {forward, backward, autocast ? 9 : 8, autocast ? 14 : 11};
 }
 
 /// Of queries and keys, each by its own kernels where nothing is fused.
@@ -80,13 +97,17 @@ Traffic loss_traffic(const JobSpec& job, Kernels kernels, double b) {
 }  // namespace
 
 Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
-                   const KernelTraits& ours, double bytes) {
+                   const KernelTraits& ours, double bytes, const EagerModules& modules) {
   const double b = bytes;
   const bool eager = kernels == Kernels::eager;
+  const bool autocast = eager && modules.autocast;
   switch (op.kind) {
     case OpKind::norm:
-      return norm_traffic(op, job, kernels, b);
+      return norm_traffic(op, job, kernels, autocast ? kFp32 : b);
     case OpKind::activation:
+      if (eager && modules.composed_activation && !op.gated) {
+        return composed_gelu_traffic(autocast, b);
+      }
       return activation_traffic(op, kernels, ours.fuses_activation, b);
     case OpKind::rope:
       return rope_traffic(job, eager, b);
@@ -100,6 +121,8 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
       if (kernels == Kernels::planned) t = {3 * b, 0, 1, 0};
       if (ours.epilogues)
         t = {2 * b, 0, 0, 0};  // the copy is written by the norm, which reads anyway
+      // The stream is fp32: backward also casts its gradient for the branch.
+      if (autocast) t = {b + 2 * kFp32, 3 * kFp32 + (kFp32 + b), 1, 2};
       if (job.dropout > 0) {
         t.forward += eager ? 2 * b + 1 : 1;
         t.backward += b + 1;
@@ -108,6 +131,7 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
       return t;
     }
     case OpKind::embedding:
+      if (autocast) return {2 * kFp32, 3 * kFp32, 1, 3};
       if (job.frozen_base) return {2 * b, 0, 1, 0};  // no gradient to scatter
       return {2 * b, 3 * b, 1, 3};
     case OpKind::router:

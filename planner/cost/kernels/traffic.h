@@ -16,6 +16,12 @@ struct Traffic {
   int backward_kernels = 1;
 };
 
+/// What PyTorch's own modules are beyond the operations that a model has.
+struct EagerModules {
+  bool composed_activation = false;  // ActivationFunction::gelu_new
+  bool autocast = false;             // the residual stream, norms and powers are in fp32
+};
+
 /// Bytes per element of `op` as `kernels` execute it: how often its tensors are read and written
 /// depends on what is fused. docs/layer_time.md has the table with the count behind each entry. For
 /// dispatch and combine an element is one of a routed token's copy; for the loss one logit.
@@ -23,9 +29,10 @@ struct Traffic {
 ///   and its gradient, and a norm keeps its copy of the stream in the pass that reads it
 ///   (executor/kernels/compute/compute.h)
 /// \param bytes   of an activation element
+/// \param modules  matter with kernels eager
 /// \pre kernels != by_engine, settled_job(job); ours is {} but with kernels planned
 Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
-                   const KernelTraits& ours, double bytes);
+                   const KernelTraits& ours, double bytes, const EagerModules& modules = {});
 
 /// Bytes of an element of the optimizer's state in a step: gradient norm, clipping, update. Without
 /// the norm where that is shared_norm_traffic's. \param adamw  of steps_with_torch_adamw() engines

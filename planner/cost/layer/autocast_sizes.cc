@@ -1,5 +1,7 @@
 #include "planner/cost/layer/autocast_sizes.h"
 
+#include "planner/cost/software/usual_kernels.h"
+
 namespace shardwise {
 namespace {
 
@@ -33,6 +35,19 @@ void cast_input(OperationMemory& m, const OperationSizes& s) {
 
 bool autocasts(const JobSpec& job, const EngineProfile& engine) {
   return engine.keeps_buckets && job.precision != DType::fp32 && !job.frozen_base;
+}
+
+std::vector<bool> casting_products(const ModelSpec& model, const LayerSpec& layer,
+                                   const JobSpec& job, const EngineProfile& engine,
+                                   const Layout& layout) {
+  std::vector<bool> casts;
+  const Kernels kernels = kernels_of(job, engine);
+  const bool torch = kernels == Kernels::eager || kernels == Kernels::compiled;
+  if (!torch || !autocasts(job, engine)) return casts;
+  for (const OperationMemory& m : operation_memories(model, layer, job, engine, layout)) {
+    casts.push_back(m.operation->kind == OpKind::gemm && m.copies_input);
+  }
+  return casts;
 }
 
 void widen_under_autocast(std::vector<OperationMemory>& operations, bool input_wide,
@@ -73,8 +88,12 @@ void widen_under_autocast(std::vector<OperationMemory>& operations, bool input_w
       case OpKind::gemm:
         if (reads_wide) cast_input(m, s);
         break;
-      case OpKind::attention:
       case OpKind::activation:
+        // What follows a power in fp32 is fp32.
+        makes_wide = s.composes_activation(*m.operation);
+        if (makes_wide) m.output = m.output / s.bytes * kFp32Bytes;
+        break;
+      case OpKind::attention:
       case OpKind::router:
       case OpKind::dispatch:
       case OpKind::combine:

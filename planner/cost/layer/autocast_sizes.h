@@ -11,6 +11,11 @@ namespace shardwise {
 /// residual stream and what norms make have 32. A frozen base is in 16 bits itself.
 bool autocasts(const JobSpec& job, const EngineProfile& engine);
 
+/// Products that read a tensor in fp32, by operation of the layer; empty where nothing is cast.
+std::vector<bool> casting_products(const ModelSpec& model, const LayerSpec& layer,
+                                   const JobSpec& job, const EngineProfile& engine,
+                                   const Layout& layout);
+
 /// Widens what autocast leaves in fp32, where autocasts() holds; nothing changes elsewhere. Each
 /// product that reads a tensor in fp32 keeps a cast of its own: only casts of parameters are
 /// cached.

@@ -106,6 +106,14 @@ void LayerPricer::materialised_attention(const OperationSpec& op, const Attentio
   double read_backward = fused ? 3 * b : 5 * b;
   forward.kernels += fused ? 1 : 3;
   backward.kernels += fused ? 1 : 2;
+  if (!fused && sizes_.autocasts) {
+    // Scale and mask; a cast, softmax in fp32, and a cast for the product after it.
+    const double cast = b + kFp32Bytes;
+    read_forward = 2 * b + 2 * b + cast + 2 * kFp32Bytes + cast;
+    read_backward = cast + 3 * kFp32Bytes + cast + 2 * b + 2 * b;
+    forward.kernels += 2;
+    backward.kernels += 3;
+  }
   if (job_.dropout > 0) {
     read_forward += 2 * b + 1;
     read_backward += 2 * b + 1;

@@ -192,6 +192,19 @@ GroupShape node_of(const GroupShape& group) {
   return node;
 }
 
+void LayerPricer::autocast(const CastProduct& of, PassTime& forward, PassTime& backward) const {
+  const double both = sizes_.element + kFp32Bytes;
+  const auto cast = [&](double elements) {
+    forward.memory_bound += moved(Pass::forward, both * elements);
+    backward.memory_bound += moved(Pass::backward, both * elements);
+    forward.kernels += 1;
+    backward.kernels += 1;
+  };
+  cast(static_cast<double>(of.k * of.width * of.groups));
+  // A compiler joins the input's with what makes it.
+  if (of.input && sizes_.pointwise == Kernels::eager) cast(of.rows * static_cast<double>(of.k));
+}
+
 DType LayerPricer::weight_dtype(const OperationSpec& op) const {
   if (op.fp32) return DType::fp32;
   // Embeddings and heads stay wide in every 8-bit recipe we know of.

@@ -149,6 +149,18 @@ class LayerPricer {
   /// Core attention of one micro-batch with what context parallelism adds.
   void attention(const OperationSpec& op, PassTime& forward, PassTime& backward) const;
 
+  /// A product [rows, k] x [k, width] of each of `groups` weights.
+  struct CastProduct {
+    double rows = 0;
+    std::int64_t k = 0;
+    std::int64_t width = 0;
+    std::int64_t groups = 1;
+    bool input = false;  // is fp32
+  };
+  /// Autocast's casts of a product's weight, once a micro-batch, and of its input, and the same the
+  /// other way for their gradients.
+  void autocast(const CastProduct& of, PassTime& forward, PassTime& backward) const;
+
   /// Compute dtype of a weight product.
   DType weight_dtype(const OperationSpec& op) const;
 

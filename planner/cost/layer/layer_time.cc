@@ -8,6 +8,7 @@
 
 #include "planner/cost/kernels/traffic.h"
 #include "planner/cost/layer/adapter_time.h"
+#include "planner/cost/layer/autocast_sizes.h"
 #include "planner/cost/layer/adapters.h"
 #include "planner/cost/layer/engine_layer.h"
 #include "planner/cost/layer/expert_load.h"
@@ -48,6 +49,7 @@ class LayerWalk {
         pricer_(pricer),
         s_(pricer.sizes()),
         gradients_(model, layer, job, engine, layout, s_, microbatches_a_sum),
+        casts_input_(casting_products(model, layer, job, engine, layout)),
         adapted_(s_.names_adapters ? adapted_linears(layer) : std::vector<AdaptedLinear>{}),
         region_(pricer, layout, time_.forward, time_.backward) {}
 
@@ -168,6 +170,10 @@ class LayerWalk {
       time_.weight_gradient += p.weight_gradient;
     }
     const double all_rows = rows * static_cast<double>(groups);
+    if (!casts_input_.empty()) {
+      pricer_.autocast({all_rows, k, width, groups, casts_input_[i]}, time_.forward,
+                       time_.backward);
+    }
     casts(dtype, all_rows, static_cast<double>(k), static_cast<double>(width),
           static_cast<double>(groups));
     if (op.bias) {
@@ -292,7 +298,8 @@ class LayerWalk {
   }
 
   void pointwise(const OperationSpec& op) {
-    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.ours, s_.element);
+    const EagerModules modules = {s_.composes_activation(op), s_.autocasts};
+    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.ours, s_.element, modules);
     const bool cut = op.tp != TpSplit::none;
     double elements = op.routed_expert ? s_.met : static_cast<double>(cut ? s_.tokens : s_.spread);
     const bool embedding = op.kind == OpKind::embedding;
@@ -334,6 +341,7 @@ class LayerWalk {
   const LayerPricer& pricer_;
   const LayerSizes& s_;
   LayerGradients gradients_;
+  std::vector<bool> casts_input_;       // by operation; empty without autocast
   std::vector<AdaptedLinear> adapted_;  // by operation; empty where there are none
   LayerTime time_;
   TensorRegion region_;

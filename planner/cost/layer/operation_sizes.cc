@@ -46,6 +46,7 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.chunk_rows = job.loss_chunk_rows;
   s.dropout = job.dropout > 0;
   s.relu = model.numerics.activation == ActivationFunction::relu;
+  s.gelu_new = model.numerics.activation == ActivationFunction::gelu_new;
   s.frozen = job.frozen_base;
   s.names_adapters = job.frozen_base && has_adapters(model);
   s.wide_adapters = s.names_adapters && multiplies_adapters_wide(job, engine);
@@ -218,6 +219,13 @@ void size_attention(OperationMemory& m, const OperationSizes& s) {
     m.copies = scores * (s.dropout ? 2 * s.bytes + kMaskBytes : s.bytes);
     m.forward_extra = scores * s.bytes;
     m.backward_extra = 2 * scores * s.bytes;
+    if (s.autocasts && s.kernels == Kernels::eager) {
+      // Softmax makes fp32, of a cast; the product after it reads a cast of its own. Backward the
+      // gradients of both are fp32.
+      m.copies += scores * kFp32Bytes;
+      m.forward_extra += scores * kFp32Bytes;
+      m.backward_extra = 2 * scores * kFp32Bytes;
+    }
     return;
   }
   m.keeps_output = true;

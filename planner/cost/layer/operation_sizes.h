@@ -49,7 +49,8 @@ struct OperationSizes {
   bool megatron = false;
   bool sequence_parallel = false;
   bool dropout = false;
-  bool relu = false;            // the activation function is
+  bool relu = false;            // the activation function is …
+  bool gelu_new = false;        // … or is that one, of several operators
   bool frozen = false;          // only adapters are trained …
   bool names_adapters = false;  // … those that the model has; else of queries and values
   bool wide_adapters = false;   // which multiply in fp32: multiplies_adapters_wide()
@@ -78,6 +79,10 @@ struct OperationSizes {
     const bool takes_groups =
         attention != AttentionKernel::materialised && attention != AttentionKernel::flash1;
     return !joins_projections() && (repeats || !takes_groups);
+  }
+  /// The activation function is several operators of PyTorch's.
+  bool composes_activation(const OperationSpec& op) const {
+    return gelu_new && !op.gated && kernels == Kernels::eager && !own_modules();
   }
   /// PyTorch's context parallelism merges the outputs of its steps head by head.
   bool joins_ring_outputs() const {

@@ -13,9 +13,9 @@ namespace {
 constexpr std::array<std::pair<std::string_view, ActivationFunction>, 9> kFunctions = {{
     {"gelu", ActivationFunction::gelu_erf},
     {"gelu_python", ActivationFunction::gelu_erf},
-    {"gelu_accurate", ActivationFunction::gelu_tanh},
+    {"gelu_accurate", ActivationFunction::gelu_new},
     {"gelu_fast", ActivationFunction::gelu_tanh},
-    {"gelu_new", ActivationFunction::gelu_tanh},
+    {"gelu_new", ActivationFunction::gelu_new},
     {"gelu_pytorch_tanh", ActivationFunction::gelu_tanh},
     {"relu", ActivationFunction::relu},
     {"silu", ActivationFunction::silu},

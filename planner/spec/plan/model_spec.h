@@ -101,12 +101,13 @@ struct LayerSpec {
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
-/// The exact function behind OpKind::activation; kinds with one name cost the same.
+/// The exact function behind OpKind::activation.
 enum class ActivationFunction : std::uint8_t {
   silu,
   relu,
   gelu_erf,   // x Phi(x)
-  gelu_tanh,  // its approximation by tanh: GPT-2's "gelu_new"
+  gelu_tanh,  // its approximation by tanh
+  gelu_new,   // the same of several operators in PyTorch: transformers' GPT-2 and Phi
   other,      // one that the executor does not compute
 };
 
@@ -118,8 +119,8 @@ enum class RopeScaling : std::uint8_t {
   other,   // one that the executor does not compute
 };
 
-/// The numbers in a transformer's formulas. They change what it computes and not what that costs:
-/// the executor reads them, estimates do not. Names as in config.json.
+/// The numbers in a transformer's formulas. They change what it computes and, but for activations
+/// of several operators, not what that costs. Names as in config.json.
 struct ModelNumerics {
   double norm_epsilon = 1e-6;  // rms_norm_eps, layer_norm_epsilon
   ActivationFunction activation = ActivationFunction::silu;

@@ -25,8 +25,8 @@ template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<ContextParallelKind> = {
     "ring", "all_gather", "ulysses"};
 template <>
-inline constexpr std::array<std::string_view, 5> kNamesOf<ActivationFunction> = {
-    "silu", "relu", "gelu_erf", "gelu_tanh", "other"};
+inline constexpr std::array<std::string_view, 6> kNamesOf<ActivationFunction> = {
+    "silu", "relu", "gelu_erf", "gelu_tanh", "gelu_new", "other"};
 template <>
 inline constexpr std::array<std::string_view, 4> kNamesOf<RopeScaling> = {"none", "linear",
                                                                           "llama3", "other"};

@@ -42,7 +42,7 @@ TEST(Numerics, TakeTheFamilysDefaults) {
   EXPECT_EQ(llama.rope_scaling, RopeScaling::none);
   const ModelNumerics gpt2 = numerics_of(R"({"model_type": "gpt2"})");
   EXPECT_EQ(gpt2.norm_epsilon, 1e-5);
-  EXPECT_EQ(gpt2.activation, ActivationFunction::gelu_tanh);
+  EXPECT_EQ(gpt2.activation, ActivationFunction::gelu_new);
 }
 
 TEST(Numerics, KnowTheExactActivation) {
