@@ -115,8 +115,9 @@ void LayerPricer::materialised_attention(const OperationSpec& op, const Attentio
     backward.kernels += 3;
   }
   if (job_.dropout > 0) {
-    read_forward += 2 * b + 1;
-    read_backward += 2 * b + 1;
+    const double dropped = !fused && sizes_.autocasts ? kFp32Bytes : b;
+    read_forward += 2 * dropped + 1;
+    read_backward += 2 * dropped + 1;
     forward.kernels += 1;
     backward.kernels += 1;
   }

@@ -222,7 +222,7 @@ void size_attention(OperationMemory& m, const OperationSizes& s) {
     if (s.autocasts && s.kernels == Kernels::eager) {
       // Softmax makes fp32, of a cast; the product after it reads a cast of its own. Backward the
       // gradients of both are fp32.
-      m.copies += scores * kFp32Bytes;
+      m.copies = scores * (kFp32Bytes + s.bytes + (s.dropout ? kMaskBytes : 0));
       m.forward_extra += scores * kFp32Bytes;
       m.backward_extra = 2 * scores * kFp32Bytes;
     }

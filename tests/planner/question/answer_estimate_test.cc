@@ -142,5 +142,23 @@ TEST(AnswerEstimate, CarriesTheErrorOfARunOver) {
   EXPECT_THAT(refused.problems().front().message, HasSubstr("is a prediction"));
 }
 
+// karpathy/nanoGPT, README of 29 December 2022: GPT-2 124M on an A100, 12 sequences of 1,024
+// tokens, about 250 ms. Its model.py then had GELU and attention operator by operator, under
+// autocast.
+TEST(AnswerEstimate, OfEagerGpt2IsNearWhatNanoGptMeasured) {
+  AskedEstimate asked;
+  asked.job.model = "gpt2";
+  asked.job.cluster = "dgx-a100";
+  asked.job.gpus = "1";
+  asked.job.engine = "pytorch_ddp";
+  asked.job.texts = {{"global_batch_size", "12"},   {"sequence_length", "1024"},
+                     {"attention", "materialised"}, {"loss", "materialised"},
+                     {"kernels", "eager"},          {"adamw", "foreach"}};
+  asked.layout.texts = {{"zero_stage", "0"}, {"micro_batch_size", "12"}};
+  const Result<EstimateAnswer> answer = answer_estimate(asked);
+  ASSERT_TRUE(answer.ok()) << to_string(answer.problems());
+  EXPECT_NEAR(answer->report.step_time.value(), 0.250, 0.2 * 0.250);
+}
+
 }  // namespace
 }  // namespace shardwise
