@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Bytes of the states that bitsandbytes' AdamW makes for catalogue models.
+"""Bytes of the states that AdamW of bitsandbytes and of torchao makes for catalogue models.
 
 Models are built on the meta device, and each optimizer makes the states of their parameters by its
 own init_state(). Managed memory needs a GPU: what is asked of it is counted, not allocated. What is
 printed is the golden file of tests/planner/cost/memory/bitsandbytes_moments_test.cc.
 
-    python3 -m venv venv && venv/bin/pip install torch transformers bitsandbytes
+    python3 -m venv venv && venv/bin/pip install torch torchao transformers bitsandbytes
     venv/bin/python tests/golden/optimizer_states.py > tests/golden/optimizer_states.json
 """
 
@@ -15,7 +15,9 @@ import pathlib
 import bitsandbytes
 import bitsandbytes.functional
 import torch
+import torchao
 import transformers
+from torchao.optim import AdamW8bit
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ("llama-3.1-8b", "llama-3.2-1b", "qwen2.5-0.5b", "gpt2", "opt-125m", "pythia-70m")
@@ -66,12 +68,26 @@ def states(name, kind):
     return {"model": name, "adamw": kind, "resident_bytes": resident, "paged_bytes": paged}
 
 
+def torchao_states(name):
+    model = model_of(name).float()
+    optimizer = AdamW8bit(model.parameters())
+    resident = 0
+    for parameter in model.parameters():
+        for signed in (True, False):
+            state = optimizer._new_buffer(parameter, signed)
+            names = getattr(state, "tensor_attrs", None)
+            tensors = [getattr(state, each) for each in names] if names else [state]
+            resident += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return {"model": name, "resident_bytes": resident}
+
+
 def main():
     versions = ", ".join(f"{m.__name__} {m.__version__}"
-                         for m in (torch, transformers, bitsandbytes))
+                         for m in (torch, torchao, transformers, bitsandbytes))
     golden = {
         "made_by": f"{versions}, tests/golden/optimizer_states.py",
         "states": [states(name, kind) for name in MODELS for kind in OPTIMIZERS],
+        "torchao": [torchao_states(name) for name in MODELS],
     }
     print(json.dumps(golden, indent=2))
 

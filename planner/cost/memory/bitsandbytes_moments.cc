@@ -39,4 +39,29 @@ BlockMoments bitsandbytes_moments(const StageParts& parts, const MemoryRules& ru
   return sum;
 }
 
+BlockMoments torchao_moments(const StageParts& parts, const MemoryRules& rules,
+                             const ShardRanks& ranks) {
+  BlockMoments sum;
+  const auto add = [&](std::int64_t elements, std::int64_t tensors) {
+    const bool narrow = elements >= kLeastNarrow && elements % kMomentBlock == 0;
+    (narrow ? sum.narrow : sum.wide) += elements * tensors;
+    // As many values as elements of a block.
+    if (narrow) sum.scales += (elements / kMomentBlock + kMomentBlock) * tensors;
+  };
+  if (parts.copied > 0) add(ceil_div(parts.copied, ranks.dense), 1);
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    const StageParts::Run& run = parts.run[static_cast<std::size_t>(r)];
+    const LayerParameters& p = run.layer->parameters;
+    for (std::int32_t g = 0; g < p.groups; ++g) {
+      const TensorGroup& t = p.group[static_cast<std::size_t>(g)];
+      const std::int64_t ways = t.routed ? ranks.routed : ranks.dense;
+      const std::int64_t part = rules.engine->padding == ShardPadding::row
+                                    ? ceil_div(t.rows, ways) * t.row_elements
+                                    : ceil_div(t.rows * t.row_elements, ways);
+      add(part, t.count * run.count);
+    }
+  }
+  return sum;
+}
+
 }  // namespace shardwise

@@ -88,7 +88,10 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
   rules.moment_bytes = job.optimizer == Optimizer::adamw          ? 2 * moment
                        : job.optimizer == Optimizer::sgd_momentum ? moment
                                                                   : 0;
-  if (steps_with_torch_adamw(job, engine)) rules.adamw = job.adamw;
+  if (steps_with_torch_adamw(job, engine)) {
+    rules.adamw = job.adamw;
+    rules.narrow_moments = job.moment_dtype == DType::int8 && !is_bitsandbytes(job.adamw);
+  }
   // Without mixed precision gradients are reduced in what they are.
   rules.reduce_bytes =
       whole ? 4 : std::min(bytes_of(engine.reduce_dtype), std::max(rules.parameter_bytes, 2));

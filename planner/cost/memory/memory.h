@@ -42,6 +42,7 @@ struct MemoryRules {
   bool fp32_accumulation = false;    // reductions are all-to-alls and sums in fp32
   GpuKernels gpu_kernels;
   AdamwKernel adamw = AdamwKernel::fused;  // of engines that step with torch.optim.AdamW
+  bool narrow_moments = false;             // theirs are torchao's int8
   bool adds_to_sums = false;               // kernel_traits
   std::int64_t shard_multiple = 1;         // elements of which a piece of a unit is a multiple
   bool whole_pieces = false;         // our kernels on GPUs: units end where the last piece does

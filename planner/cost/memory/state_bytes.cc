@@ -363,6 +363,14 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
     s.on_host = {kept.paged, 1};
     return s;
   }
+  if (rules.narrow_moments) {
+    const BlockMoments kept =
+        torchao_moments(parts, rules, shard_ranks(layout, placement.optimizer));
+    s.moments = {kept.wide, 2 * std::int64_t{rules.parameter_bytes}};
+    s.narrow_moments = {kept.narrow, kNarrowMomentBytes};
+    s.moment_scales = {kept.scales, kMomentScaleBytes};
+    return s;
+  }
   s.moments = {stepped, rules.moment_bytes};
   s.step_scratch =
       step_temporaries(parts, rules, shard_ranks(layout, placement.optimizer), stepped);

@@ -79,8 +79,9 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   // PyTorch's multi-tensor kernels take 36 tensors of four lists, or 320 chunks of 65,536 elements:
   // ten tensors of 2 million elements. Nobody measured how many a real model's shards come to.
   // Source: pytorch/pytorch:aten/src/ATen/native/cuda/MultiTensorApply.cuh, depth_to_max_tensors.
-  // bitsandbytes' optimizers update tensor by tensor.
-  r.optimizer_kernels = torchs && is_bitsandbytes(job.adamw) ? 1 : 0.1;
+  // bitsandbytes' optimizers and torchao's update tensor by tensor.
+  const bool one_by_one = is_bitsandbytes(job.adamw) || job.moment_dtype == DType::int8;
+  r.optimizer_kernels = torchs && one_by_one ? 1 : 0.1;
 
   r.overlap_tax_intra = overlap_tax(cluster.gpu, false, kernels);
   r.overlap_tax_inter = overlap_tax(cluster.gpu, true, kernels);

@@ -19,9 +19,11 @@ namespace shardwise {
 namespace {
 
 /// States of a model that one GPU trains whole under FSDP1.
-StageStates states_on_one_gpu(const ModelSpec& model, AdamwKernel adamw) {
+StageStates states_on_one_gpu(const ModelSpec& model, AdamwKernel adamw,
+                              DType moments = DType::fp32) {
   JobSpec job;
   job.adamw = adamw;
+  job.moment_dtype = moments;
   const EngineProfile& engine = *find_engine("fsdp1");
   const ClusterSpec cluster = *find_cluster("dgx-a100");
   const Layout layout = {.zero_stage = 0};
@@ -43,6 +45,20 @@ TEST(BitsandbytesMoments, AreTheBytesOfItsOwnOptimizers) {
     const StageStates states = states_on_one_gpu(*load_model(name), *adamw);
     EXPECT_EQ(states.moment_bytes(), row.find("resident_bytes")->integer) << name << " " << kind;
     EXPECT_EQ(states.on_host.bytes(), row.find("paged_bytes")->integer) << name << " " << kind;
+  }
+}
+
+TEST(TorchaoMoments, AreTheBytesOfItsOwnOptimizer) {
+  const Result<JsonValue> golden = read_json("tests/golden/optimizer_states.json");
+  ASSERT_TRUE(golden.ok());
+  const std::vector<JsonValue>& rows = golden->find("torchao")->elements;
+  ASSERT_EQ(rows.size(), 6U);
+  for (const JsonValue& row : rows) {
+    const std::string& name = row.find("model")->string;
+    const StageStates states =
+        states_on_one_gpu(*load_model(name), AdamwKernel::fused, DType::int8);
+    EXPECT_EQ(states.moment_bytes(), row.find("resident_bytes")->integer) << name;
+    EXPECT_EQ(states.on_host.bytes(), 0);
   }
 }
 
