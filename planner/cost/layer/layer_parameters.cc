@@ -54,19 +54,10 @@ bool is_trained(const ParameterSpec& p, const JobSpec& job) {
   return p.trainable && (!job.frozen_base || is_adapter(p));
 }
 
-/// Parameters that a frozen model keeps in 8 bits, by index: the matrices that Transformer Engine
-/// multiplies so, of which there is no other copy. Recipes that ask for them make the transposes
-/// that Hopper's products read one by one in backward, and keep none.
-/// Source: mlcommons/training_results_v5.1@4da2d1cd:AMD/benchmarks/llama2_70b_lora/implementations/
-/// MI325X_EPYC_9575F_pytorch_llama2_70b/src/conf/megatron_gpt_peft_tuning_config.yaml, fp8_params
-/// and disable_parameter_transpose_cache; NVIDIA/Megatron-LM:megatron/core/extensions/
-/// transformer_engine.py, _is_first_microbatch.
+/// Parameters that a frozen model keeps in 8 bits, by index.
 std::vector<bool> narrow_frozen(const LayerSpec& layer, const JobSpec& job,
                                 const EngineProfile& engine, const Layout& layout) {
-  const bool kept = job.frozen_base && job.precision == DType::fp8 && job.fp8_parameter_gather &&
-                    kernels_of(job, engine) == Kernels::transformer_engine &&
-                    engine.main_weights == MainWeights::separate && layout.zero_stage < 3;
-  if (!kept) return {};
+  if (!keeps_frozen_narrow(job, engine, layout)) return {};
   std::vector<bool> narrow(layer.parameters.size(), false);
   for (const LinearParameters& linear : linear_parameters(layer)) {
     if (!has_narrow_matrix(*linear.operation)) continue;
@@ -146,6 +137,12 @@ TensorChunks unit_chunks(const LayerSpec& layer, const JobSpec& job, const Engin
 }
 
 }  // namespace
+
+bool keeps_frozen_narrow(const JobSpec& job, const EngineProfile& engine, const Layout& layout) {
+  return job.frozen_base && job.precision == DType::fp8 && job.fp8_parameter_gather &&
+         kernels_of(job, engine) == Kernels::transformer_engine &&
+         engine.main_weights == MainWeights::separate && layout.zero_stage < 3;
+}
 
 bool routed_apart(const EngineProfile& engine, const Layout& layout) {
   const bool by_groups =

@@ -68,6 +68,15 @@ struct LayerParameters {
 /// megatron/core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py:1787.
 bool routed_apart(const EngineProfile& engine, const Layout& layout);
 
+/// Whether a frozen model's matrices that Transformer Engine multiplies in 8 bits are kept so, with
+/// no other copy. Recipes that ask for it make the transposes that Hopper's products read for each
+/// product in backward, and keep none.
+/// Source: mlcommons/training_results_v5.1@4da2d1cd:AMD/benchmarks/llama2_70b_lora/implementations/
+/// MI325X_EPYC_9575F_pytorch_llama2_70b/src/conf/megatron_gpt_peft_tuning_config.yaml, fp8_params
+/// and disable_parameter_transpose_cache; NVIDIA/Megatron-LM:megatron/core/extensions/
+/// transformer_engine.py, _is_first_microbatch.
+bool keeps_frozen_narrow(const JobSpec& job, const EngineProfile& engine, const Layout& layout);
+
 LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
                                  const EngineProfile& engine, const Layout& layout);
 

@@ -8,8 +8,8 @@
 
 #include "planner/cost/kernels/traffic.h"
 #include "planner/cost/layer/adapter_time.h"
-#include "planner/cost/layer/autocast_sizes.h"
 #include "planner/cost/layer/adapters.h"
+#include "planner/cost/layer/autocast_sizes.h"
 #include "planner/cost/layer/engine_layer.h"
 #include "planner/cost/layer/expert_load.h"
 #include "planner/cost/layer/layer_gradients.h"
@@ -17,6 +17,7 @@
 #include "planner/cost/layer/layer_pricer.h"
 #include "planner/cost/layer/saved_tensors.h"
 #include "planner/cost/layer/tensor_region.h"
+#include "planner/cost/software/runtime_memory.h"
 
 namespace shardwise {
 namespace {
@@ -49,6 +50,8 @@ class LayerWalk {
         pricer_(pricer),
         s_(pricer.sizes()),
         gradients_(model, layer, job, engine, layout, s_, microbatches_a_sum),
+        transposes_(keeps_frozen_narrow(job, engine, layout) &&
+                    runtime_memory(engine, pricer.gpu()).fp8_needs_transposes),
         casts_input_(casting_products(model, layer, job, engine, layout)),
         adapted_(s_.names_adapters ? adapted_linears(layer) : std::vector<AdaptedLinear>{}),
         region_(pricer, layout, time_.forward, time_.backward) {}
@@ -213,6 +216,10 @@ class LayerWalk {
   void casts(DType dtype, double rows, double k, double width, double groups) {
     const CastTraffic cast = cast_traffic(dtype, job_, s_.kernels);
     const double weights = groups * k * width;
+    if (transposes_ && bits_of(dtype) == 8) {
+      time_.backward.memory_bound += pricer_.moved(Pass::backward, 2 * weights);
+      time_.backward.kernels += 1;
+    }
     time_.forward.memory_bound +=
         pricer_.moved(Pass::forward, cast.input * rows * k, cast.input_kernels) +
         pricer_.moved(Pass::forward, cast.weight_forward * weights);
@@ -341,6 +348,7 @@ class LayerWalk {
   const LayerPricer& pricer_;
   const LayerSizes& s_;
   LayerGradients gradients_;
+  bool transposes_;                     // frozen matrices, for each product in backward
   std::vector<bool> casts_input_;       // by operation; empty without autocast
   std::vector<AdaptedLinear> adapted_;  // by operation; empty where there are none
   LayerTime time_;
