@@ -26,6 +26,18 @@ struct OnWire {
   }
 };
 
+/// InternEvo's ZeRO-1 over all ranks: its gradients are all-reduced, each rank then updates the
+/// tensors that are its own. Under hybrid sharding the same is taken to be a node's reduction and
+/// the nodes' after it.
+/// Source: InternLM/InternEvo@c628a8c8:internlm/solver/optimizer/hybrid_zero_optim.py, reduce_rank;
+/// utils.py, reduce_tensor.
+inline bool all_reduces_shards(const EngineProfile& engine, const Layout& layout) {
+  const bool own_tensors = engine.padding == ShardPadding::flat &&
+                           engine.main_weights == MainWeights::separate &&
+                           engine.casts_gradients_for_optimizer;
+  return own_tensors && layout.zero_stage == 1 && layout.dp_replicate == 1;
+}
+
 /// What it takes to move one unit of parameters, or its gradients, over the data-parallel axes of a
 /// layout. Elements are those of this rank before they are sharded.
 class UnitPrices {
@@ -65,7 +77,9 @@ class UnitPrices {
   template <class Read = InSeconds>
   Seconds reduce_moves(double dense, double routed, Read read = {}) const {
     const auto of = [&](const DataParallelTables::Group& group) -> const CollectivePrice& {
-      if (placement_.optimizer == Placement::replicate) return group.all_reduce;
+      const bool whole = placement_.optimizer == Placement::replicate ||
+                         all_reduces_shards(*rules_.engine, layout_);
+      if (whole) return group.all_reduce;
       return rules_.fp32_accumulation ? group.all_to_all : group.reduce_scatter;
     };
     return read(of(groups_.dense), gradient_ * dense) +

@@ -4,6 +4,7 @@
 
 #include "planner/cost/layer/token_table.h"
 #include "planner/cost/step/data_parallel_moves.h"
+#include "planner/cost/step/unit_prices.h"
 
 namespace shardwise {
 
@@ -40,7 +41,10 @@ UnitCosts::Group UnitTable::reduction(bool routed, std::int64_t elements, std::i
   }
   const double whole = each * static_cast<double>(padded);
   const bool sums = context_.time_rules.fp32_accumulation;
-  costs.reduce = collective(sums ? CollectiveKind::all_to_all : CollectiveKind::reduce_scatter,
+  const bool all = all_reduces_shards(context_.engine(), context_.layout());
+  costs.reduce = collective(sums  ? CollectiveKind::all_to_all
+                            : all ? CollectiveKind::all_reduce
+                                  : CollectiveKind::reduce_scatter,
                             group, inner, dtype, whole);
   if (sums && costs.reduce >= 0) {
     costs.sum = builder_.traffic_cost(

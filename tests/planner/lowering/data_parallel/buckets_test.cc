@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 
 #include "tests/planner/lowering/lowered.h"
 
@@ -64,6 +65,25 @@ TEST(Buckets, OfDeepSpeedAndInternEvoEndBeforeTheTensorThatDoesNotFit) {
       EXPECT_TRUE(each <= kLimit || each == kTokenTable) << engine << " " << each;
     }
   }
+}
+
+// InternLM/InternEvo@c628a8c8:internlm/solver/optimizer/utils.py, reduce_tensor without a dst_rank.
+TEST(Buckets, OfInternEvosFirstStageAreAllReduced) {
+  const auto kinds = [](const char* engine, int zero_stage) {
+    Layout layout;
+    layout.dp_shard = 8;
+    layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+    const StageProgram stage = lower(small_plan(*find_engine(engine), layout, 1)).stages[0];
+    std::set<CollectiveKind> all;
+    for (const ProgramOp& op : stage.operations) {
+      if (op.role != OpRole::reduce) continue;
+      all.insert(stage.costs[static_cast<std::size_t>(op.cost)].collectives[0].kind);
+    }
+    return all;
+  };
+  EXPECT_EQ(kinds("internevo", 1), std::set{CollectiveKind::all_reduce});
+  EXPECT_EQ(kinds("internevo", 3), std::set{CollectiveKind::reduce_scatter});
+  EXPECT_EQ(kinds("megatron_ddp", 1), std::set{CollectiveKind::reduce_scatter});
 }
 
 TEST(Buckets, OfFlatGradientsAreCutWhereverTheLimitFalls) {
