@@ -16,7 +16,7 @@ struct Traffic {
   int backward_kernels = 1;
 };
 
-/// What PyTorch's own modules are beyond the operations that a model has.
+/// Traits of PyTorch's own modules beyond the operations that a model has.
 struct EagerModules {
   bool composed_activation = false;  // ActivationFunction::gelu_new
   bool autocast = false;             // the residual stream, norms and powers are in fp32

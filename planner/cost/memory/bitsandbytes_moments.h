@@ -28,8 +28,8 @@ struct BlockMoments {
 BlockMoments bitsandbytes_moments(const StageParts& parts, const MemoryRules& rules,
                                   const ShardRanks& ranks);
 
-/// The same of torchao's AdamW8bit, which takes FSDP2's DTensors and is the AdamW of PyTorch whose
-/// moments are int8. A rank's part of a tensor stays in the parameter's type below 4,096 elements,
+/// Moments of torchao's AdamW8bit, which takes FSDP2's DTensors: the AdamW of PyTorch whose moments
+/// are int8. A rank's part of a tensor stays in the parameter's type below 4,096 elements,
 /// or where blocks do not divide it. Each part has the values that 8 bits stand for, of either
 /// moment.
 /// \pre rules.narrow_moments
