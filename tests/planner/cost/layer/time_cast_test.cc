@@ -86,5 +86,28 @@ TEST(LayerTime, KeepsWeightGradientsWideWhenTheRecipeSaysSo) {
   EXPECT_GT(wide.weight_gradient, narrow.weight_gradient * 1.3);
 }
 
+// Matrices that are kept in 8 bits alone are transposed for each product where GEMMs read one
+// layout (Hopper), by a byte read and a byte written an element.
+TEST(LayerTime, FrozenWeightsInEightBitsAreTransposedInBackwardOnHopper) {
+  const auto excess = [](const char* cluster) {
+    Priced p;
+    p.cluster = *find_cluster(cluster);
+    p.engine = *find_engine("megatron_ddp");
+    p.job.precision = DType::fp8;
+    p.job.frozen_base = true;
+    p.layout.zero_stage = 1;
+    const LayerTime cached = p.layer("block");
+    p.job.fp8_parameter_gather = true;
+    const LayerTime kept = p.layer("block");
+    EXPECT_EQ(kept.forward.memory_bound, cached.forward.memory_bound);
+    return (kept.backward.memory_bound - cached.backward.memory_bound).value();
+  };
+  const double elements = (6'979'321'856.0 / 32);  // of a block's matrices of Llama-3.1-8B
+  const double least = 2 * elements / find_cluster("dgx-h200")->gpu.memory_bandwidth.value();
+  EXPECT_GT(excess("dgx-h200"), least);
+  EXPECT_LT(excess("dgx-h200"), 1.5 * least);
+  EXPECT_EQ(excess("dgx-b200"), 0);
+}
+
 }  // namespace
 }  // namespace shardwise
