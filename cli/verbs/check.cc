@@ -21,6 +21,7 @@
 #include "planner/export/check_configuration.h"
 #include "planner/export/configuration/auto_of_model.h"
 #include "planner/export/configuration/configuration.h"
+#include "planner/export/configuration/megatron_deepspeed.h"
 #include "planner/export/configuration/settings_of.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/model_checks.h"
@@ -221,6 +222,11 @@ ExitCode run_check(const CheckFlags& flags) {
   }
   const Result<Configuration> configuration = read_configurations(flags.from);
   if (!configuration) return refuse(configuration.problems());
+  if (is_megatron_deepspeed(*configuration)) {
+    return refuse({{configuration->file, 0, 0, "",
+                    "is a job of Megatron-DeepSpeed, whose rules are not known",
+                    "shardwise import reads it"}});
+  }
   const Result<Framework> framework = framework_of(*configuration, flags.from.framework, "--from");
   if (!framework) return refuse_configuration(*configuration, framework.problems());
   const Result<std::string> version = version_paragraph(flags.from, *framework);

@@ -11,6 +11,7 @@
 
 #include "planner/export/check_order.h"
 #include "planner/export/check_recipe.h"
+#include "planner/export/check_removed.h"
 #include "planner/export/configuration/settings_of.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/rule_values.h"
@@ -153,33 +154,6 @@ void find_two_values(const Framework& framework, const Settings& settings,
   }
 }
 
-bool is_removed(const Framework& framework, const std::string& key) {
-  return std::ranges::find(framework.removed_keys, key) != framework.removed_keys.end();
-}
-
-/// Keys of older versions, which this one refuses: each once, with whatever is in it.
-void find_removed(const Framework& framework, const Settings& settings,
-                  std::vector<Finding>& findings) {
-  std::vector<std::string> named;
-  for (const GivenSetting* each : settings.unknown) {
-    const std::string top = each->name.substr(0, each->name.find('.'));
-    if (!each->value || !is_removed(framework, top)) continue;
-    if (std::ranges::find(named, top) != named.end()) continue;
-    named.push_back(top);
-    Finding finding;
-    finding.rule = "removed_key";
-    finding.source = framework.source_of("removed");
-    finding.what = {
-        each->file,
-        each->line,
-        each->column,
-        "/" + top,
-        fmt::format("a key of older versions, {} {} has none", framework.label, framework.version),
-        "leave it out"};
-    findings.push_back(std::move(finding));
-  }
-}
-
 void find_unknown(const Framework& framework, const Settings& settings,
                   std::vector<Finding>& findings) {
   if (framework.known_keys.empty() && framework.form != ConfigurationForm::script) return;
@@ -282,7 +256,8 @@ std::vector<Finding> found_in(const Framework& framework, const Configuration& c
   }
   std::ranges::move(misplaced_words(framework, configuration), std::back_inserter(findings));
   std::ranges::move(unexpected_words(framework, configuration), std::back_inserter(findings));
-  find_removed(framework, settings, findings);
+  std::ranges::move(removed_keys(framework, settings), std::back_inserter(findings));
+  std::ranges::move(removed_flags(framework, settings), std::back_inserter(findings));
   find_unknown(framework, settings, findings);
   find_ignored(framework, settings, findings);
   return findings;
@@ -357,6 +332,9 @@ Diagnostics contradictions_of(const Framework& framework, const Configuration& c
   for (const CheckRule& rule : framework.rules) {
     if (!rule.contradiction || !is_broken(framework, rule, values, settings)) continue;
     problems.push_back(finding_of(rule, values, settings, configuration).what);
+  }
+  for (Finding& each : removed_flags(framework, settings)) {
+    problems.push_back(std::move(each.what));
   }
   return problems;
 }

@@ -141,6 +141,9 @@ std::optional<Assumption> recipe_assumption(const Framework& framework, const Se
   const auto recipe = settings.values.find(framework.recipes.recipe);
   if (recipe == settings.values.end()) return std::nullopt;
   const bool known = knows_recipe(framework, settings.values);
+  const bool is_its_own = trained_model(framework, settings.values) == plan.model.name &&
+                          is_of_module(framework, settings.values);
+  if (known && is_its_own) return std::nullopt;
   return Assumption{
       "import.recipe",
       fmt::format(

@@ -69,14 +69,15 @@ Diagnostics contradictions(const Framework& framework, const Settings& settings,
   return problems;
 }
 
-/// The model that a setting names: of two that name one the last, a recipe and not its family.
+/// The model that a setting names: of two that name one the last, a recipe and not its family. A
+/// recipe may train one with whose plans it is not written.
 std::optional<std::string> named_model(const Framework& framework, const Settings& settings) {
   std::optional<std::string> named;
   for (const SettingSpec& spec : framework.settings) {
     const auto at = settings.values.find(spec.name);
     if (spec.field == "model" && at != settings.values.end()) named = ours(spec, at->second);
   }
-  return named;
+  return named ? named : trained_model(framework, settings.values);
 }
 
 /// What a model costs: its facts without numbers that change neither memory nor time.
@@ -98,6 +99,19 @@ bool has_no_experts(const Framework& framework, const Settings& settings) {
   });
 }
 
+/// Whether a model has something that no value of a setting says, where the configuration leaves
+/// the setting at its default: ALiBi, and no --position-embedding-type.
+bool needs_unsaid(const Framework& framework, const Settings& settings, const ModelSpec& model) {
+  const Values facts = model_facts(model);
+  return std::ranges::any_of(framework.settings, [&](const SettingSpec& spec) {
+    const auto fact = facts.find(spec.field);
+    const bool is_open = settings.given.contains(spec.name) ||
+                         std::ranges::find(settings.open, spec.name) != settings.open.end();
+    if (fact == facts.end() || is_open || !spec.by_default || spec.words.empty()) return false;
+    return holds(spec.when, facts) && !theirs(spec, fact->second);
+  });
+}
+
 /// The models of the catalogue that have the stated sizes. Of several that cost the same it is the
 /// first.
 std::vector<std::string> models_with(const Framework& framework, const Settings& settings,
@@ -109,6 +123,7 @@ std::vector<std::string> models_with(const Framework& framework, const Settings&
     const Result<ModelSpec> model = load_model(name);
     if (!model || (dense && model->num_experts > 0)) continue;
     if (!contradictions(framework, settings, *model, numerics).empty()) continue;
+    if (needs_unsaid(framework, settings, *model)) continue;
     Values own = sizes_of(*model);
     if (std::ranges::find(sizes, own) != sizes.end()) continue;
     sizes.push_back(std::move(own));
@@ -309,6 +324,7 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
 
   const std::optional<Assumption> filled = fill_auto_of_model(framework, *model, *settings);
   Values known = known_facts(*model, asked);
+  known.insert(configuration.facts.begin(), configuration.facts.end());
   if (configuration.ranks > 0) {
     known["gpus"] = std::to_string(configuration.ranks);
   } else if (!asked.job.gpus.empty()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,8 +40,9 @@ struct Configuration {
   std::vector<GivenSetting> launcher;  // keys of accelerate's YAML that flags of its launcher state
   std::vector<std::string> sourced;    // files that may set variables, and are not read
   std::vector<std::string> unread;     // variables that may be set where nothing is read
-  std::int64_t ranks = 0;              // that the launcher starts; 0: it does not say
-  Diagnostics notes;                   // what was not read, and may decide something
+  std::map<std::string, std::string> facts;  // of the plan, that no setting says
+  std::int64_t ranks = 0;                    // that the launcher starts; 0: it does not say
+  Diagnostics notes;                         // what was not read, and may decide something
 };
 
 /// Reads JSON, YAML, a list of arguments or a script that starts a program with them: by the ending

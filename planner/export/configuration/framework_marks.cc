@@ -30,6 +30,21 @@ bool has_mark(const Framework& framework, const GivenSetting& setting, const std
   return mark != kSaysFramework || setting.words == std::vector{framework.name};
 }
 
+/// Whether a setting says nothing of the framework, as scripts of any have one of its name: another
+/// program than its own is started, and no other setting by which it is known is there.
+bool is_of_any_script(const Framework& framework, const Configuration& configuration,
+                      const std::string& mark) {
+  const bool names_recipe = !mark.empty() && mark == framework.recipes.recipe;
+  const std::string& program = configuration.program;
+  if (!names_recipe || program.empty() || program.starts_with(framework.package)) return false;
+  return std::ranges::none_of(framework.marks, [&](const std::string& other) {
+    return other != mark &&
+           std::ranges::any_of(configuration.settings, [&](const GivenSetting& each) {
+             return has_mark(framework, each, other);
+           });
+  });
+}
+
 struct Other {
   Framework framework;
   std::string mark;  // by which it is known
@@ -80,9 +95,10 @@ bool names_another(const Configuration& configuration, const std::string& one,
 std::size_t marks_of(const Framework& framework, const Configuration& configuration,
                      const std::string& file) {
   const auto count = std::ranges::count_if(framework.marks, [&](const std::string& mark) {
-    return std::ranges::any_of(configuration.settings, [&](const GivenSetting& each) {
+    const bool has = std::ranges::any_of(configuration.settings, [&](const GivenSetting& each) {
       return (file.empty() || each.file == file) && has_mark(framework, each, mark);
     });
+    return has && !is_of_any_script(framework, configuration, mark);
   });
   return static_cast<std::size_t>(count);
 }

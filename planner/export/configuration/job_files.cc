@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planner/export/configuration/accelerate_deepspeed.h"
+#include "planner/export/configuration/megatron_deepspeed.h"
 #include "planner/export/launch/torchtitan_script.h"
 #include "planner/export/shell/shell_variables.h"
 
@@ -56,6 +57,7 @@ Result<Configuration> read_job(const std::vector<JobFile>& files,
   if (!job) return job;
   assume_several_gpus(*job);
   problems = take_accelerate_for_launcher(*job);
+  if (problems.empty()) problems = take_megatron_deepspeed(*job);
   if (!problems.empty()) return problems;
   return job;
 }

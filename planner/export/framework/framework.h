@@ -161,6 +161,9 @@ struct Recipes {
   std::string recipe;  // and the function in it: "--config"
   /// A module and one of its functions; "" for any, of a module whose functions are not known.
   std::vector<std::pair<std::string, std::string>> known;
+  /// A model and a recipe that trains it, which only a reader is told: of the plan's model another
+  /// recipe is written.
+  std::vector<std::pair<std::string, std::string>> trains;
 };
 
 /// A key of a framework's file that is named otherwise than the flag which says the same.
@@ -203,6 +206,8 @@ struct Framework {
   std::vector<std::string> objects;       // keys of its file that nothing but an object may be
   bool takes_unknown = false;             // silently, at the top of its file
   std::vector<std::string> removed_keys;  // of its file, that it refuses since a version
+  /// Arguments that it refuses since a version, and what says the same now.
+  std::vector<std::pair<std::string, std::string>> removed_flags;
   // Of a framework of flags that reads a file too:
   std::vector<KeyOfFlag> keys;
   std::vector<std::string> keys_without_flags;  // that it knows in the file alone

@@ -207,6 +207,7 @@ Result<Framework> read_framework(const std::filesystem::path& path) {
   framework.marks = texts_under(reader, "marks");
   framework.known_keys = texts_under(reader, "known_keys");
   framework.removed_keys = texts_under(reader, "removed_keys");
+  framework.removed_flags = pairs_under(reader, "removed_flags");
   framework.sections = texts_under(reader, "sections");
   framework.loose_sections = texts_under(reader, "loose_sections");
   framework.prefixes = pairs_under(reader, "prefixes");
@@ -231,7 +232,7 @@ Result<Framework> read_framework(const std::filesystem::path& path) {
   if (const JsonValue* recipes = reader.object("recipes", false)) {
     ObjectReader inner = reader.nested("recipes", *recipes);
     framework.recipes = {inner.string("module"), inner.string("recipe"),
-                         pairs_under(inner, "known")};
+                         pairs_under(inner, "known"), pairs_under(inner, "trains")};
     inner.reject_unknown();
   }
   framework.limits = list_of<Limit>(reader, "limits", limit_of);

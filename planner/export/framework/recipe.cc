@@ -14,6 +14,25 @@ bool is_other_recipe(const Framework& framework, const Values& settings) {
   });
 }
 
+std::optional<std::string> trained_model(const Framework& framework, const Values& settings) {
+  const auto named = settings.find(framework.recipes.recipe);
+  if (named == settings.end()) return std::nullopt;
+  for (const auto& [model, recipe] : framework.recipes.trains) {
+    if (recipe == named->second) return model;
+  }
+  return std::nullopt;
+}
+
+bool is_of_module(const Framework& framework, const Values& settings) {
+  const auto module = settings.find(framework.recipes.module);
+  const auto recipe = settings.find(framework.recipes.recipe);
+  if (module == settings.end() || recipe == settings.end()) return false;
+  return std::ranges::any_of(framework.recipes.known, [&](const auto& known) {
+    const bool is_it = module->second == known.first || module->second.ends_with("." + known.first);
+    return is_it && known.second == recipe->second;
+  });
+}
+
 bool knows_recipe(const Framework& framework, const Values& settings) {
   if (framework.recipes.recipe.empty()) return true;
   return std::ranges::any_of(framework.presets, [&](const Preset& preset) {

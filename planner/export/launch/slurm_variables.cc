@@ -48,6 +48,8 @@ std::map<std::string, ShellWord> slurm_variables(const std::vector<ShellWord>& d
   set({"SLURM_NTASKS_PER_NODE"}, count_of(each), each);
   const std::int64_t tasks = all != nullptr ? count_of(all) : count_of(each) * count_of(nodes);
   set({"SLURM_NTASKS", "SLURM_NPROCS"}, tasks, all != nullptr ? all : each);
+  const LauncherFlag* asked = find_flag(flags, {"--gpus-per-node"});
+  set({"SLURM_GPUS_PER_NODE"}, count_of(asked), asked);
   const std::optional<LauncherFlag> gpus = gpus_of_node(flags);
   if (gpus) set({"SLURM_GPUS_ON_NODE"}, count_of(&*gpus), &*gpus);
   return made;

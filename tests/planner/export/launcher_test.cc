@@ -57,6 +57,9 @@ TEST(Launchers, KnowTheVariablesThatSlurmSetsForItsLines) {
   EXPECT_EQ(ranks_of(slurm + "G=$SLURM_GPUS_ON_NODE\nN=${SLURM_JOB_NUM_NODES:-1}\n"
                              "torchrun --nnodes $N --nproc_per_node $G x.py --a"),
             32);
+  EXPECT_EQ(ranks_of("#SBATCH -N 2\n#SBATCH --gpus-per-node=4\n"
+                     "torchrun --nnodes 2 --nproc_per_node $SLURM_GPUS_PER_NODE x.py --a"),
+            8);
   EXPECT_EQ(ranks_of("#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n"
                      "accelerate launch --num_processes $SLURM_NTASKS x.py --a"),
             8);

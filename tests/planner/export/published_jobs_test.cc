@@ -9,6 +9,7 @@
 
 #include "planner/export/check_configuration.h"
 #include "planner/export/configuration/configuration.h"
+#include "planner/export/configuration/job_files.h"
 #include "planner/export/export_folder.h"
 #include "planner/export/facts/selective_operations.h"
 #include "planner/export/framework/framework_reader.h"
@@ -138,6 +139,38 @@ std::string findings_of(const std::string& text, const std::string& file) {
 }
 
 // bash makes several words of it: ${ARGS[@]} without quotes.
+// open-r1 and the alignment handbook give a script of their own a recipe by --config.
+TEST(PublishedJobs, MayHaveOneNameWithASettingOfTorchtitan) {
+  const std::string script =
+      "accelerate launch --config_file recipes/zero3.yaml --num_machines 2 --num_processes 16 "
+      "src/sft.py --config recipes/model/sft/config_demo.yaml\n";
+  const Result<Configuration> alone = read_job({{"train.slurm", script, {}}}, {});
+  ASSERT_TRUE(alone.ok()) << to_string(alone.problems());
+  const Result<Framework> none = framework_of(*alone, "", "--from");
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(to_string(none.problems().front()),
+              testing::HasSubstr("has no setting by which a framework is known"));
+
+  const Result<Configuration> job =
+      read_job({{"train.slurm", script, {}},
+                {"zero3.yaml",
+                 "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 8\n"
+                 "deepspeed_config:\n  zero_stage: 3\n",
+                 {}}},
+               {});
+  ASSERT_TRUE(job.ok()) << to_string(job.problems());
+  const Result<Framework> known = framework_of(*job, "", "--from");
+  ASSERT_TRUE(known.ok()) << to_string(known.problems());
+  EXPECT_EQ(known->name, "deepspeed");
+
+  const Result<Configuration> own = read_job(
+      {{"run.sh", "torchrun --nproc-per-node 8 -m torchtitan.train --config llama3_8b\n", {}}}, {});
+  ASSERT_TRUE(own.ok()) << to_string(own.problems());
+  const Result<Framework> titan = framework_of(*own, "", "--from");
+  ASSERT_TRUE(titan.ok()) << to_string(titan.problems());
+  EXPECT_EQ(titan->name, "torchtitan");
+}
+
 TEST(PublishedJobs, HaveNoTextThatBashSplits) {
   const std::string found = findings_of(
       "A=(--global-batch-size 1536 --step-batch-size-schedule \"0:16 2.4B:320\" --bf16)\n"
