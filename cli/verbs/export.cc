@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -178,12 +179,13 @@ std::string export_json(const Export& made, const PlanFit& fit, const Framework&
 ExitCode run_export(const ExportFlags& flags) {
   const Result<Framework> framework = load_framework(flags.to, "--to");
   if (!framework) return refuse(framework.problems());
-  const Result<Plan> plan = read_plan(flags.plan, [&](const Plan& read) {
+  Result<Plan> plan = read_plan(flags.plan, [&](const Plan& read) {
     Diagnostics broken = check_plan(read);
     std::ranges::move(check_kept(*framework, read), std::back_inserter(broken));
     return broken;
   });
   if (!plan) return refuse(plan.problems());
+  const std::optional<std::string> router = take_missing_router(*plan);
   const std::string folder = flags.output.empty() ? flags.to : flags.output;
   const Result<std::vector<std::string>> former = former_files(folder);
   if (!former) return refuse(former.problems());
@@ -196,8 +198,10 @@ ExitCode run_export(const ExportFlags& flags) {
     if (!read) return refuse(read.problems());
     config = *std::move(read);
   }
+  std::string first_note = fit.fits() ? "" : fit.line();
+  if (router) first_note += (first_note.empty() ? "" : "\n") + *router;
   const Result<std::vector<ExportedFile>> files =
-      export_folder(*made, *framework, config, fit.fits() ? "" : fit.line());
+      export_folder(*made, *framework, config, first_note);
   if (!files) return refuse(of_file(files.problems(), flags.plan));
   const Diagnostics foreign = foreign_files(folder, *files, *former);
   if (!foreign.empty()) return refuse(foreign);
@@ -218,6 +222,7 @@ ExitCode run_export(const ExportFlags& flags) {
     return ExitCode::done;
   }
   if (!fit.fits()) fmt::print("{}", fit_text(fit, wants_colour()));
+  if (router) fmt::print("{}\n", wrap(*router, kTextWidth, 2));
   for (const std::string& note : export_notes(*made, *framework)) {
     const std::size_t first = std::min(note.find('\n'), note.size());
     fmt::print("{}{}\n", wrap(shown(note.substr(0, first), kLongestNote), kTextWidth, 2),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "planner/export/facts/plan_facts.h"
@@ -12,6 +13,9 @@
 #include "planner/export/framework/recipe.h"
 #include "planner/export/framework/setting_values.h"
 #include "planner/export/plan_comparison.h"
+#include "planner/model/hf_config.h"
+#include "planner/spec/json/catalogue.h"
+#include "planner/spec/text/utf8.h"
 
 namespace shardwise {
 namespace {
@@ -148,6 +152,15 @@ std::vector<WrittenSetting> written(const Framework& framework, const Values& to
   return settings;
 }
 
+/// What a model is but for how its router weighs experts.
+Values facts_without_router(const ModelSpec& model) {
+  Values facts = model_facts(model);
+  std::erase_if(facts, [](const auto& each) {
+    return std::string_view(each.first).starts_with("model.router_");
+  });
+  return facts;
+}
+
 }  // namespace
 
 Result<Values> told_settings(const Framework& framework, const Values& facts,
@@ -221,6 +234,20 @@ std::vector<std::string> frameworks_for(const Plan& plan) {
     if (framework && export_plan(plan, *framework)) names.push_back(name);
   }
   return names;
+}
+
+std::optional<std::string> take_missing_router(Plan& plan) {
+  ModelSpec& model = plan.model;
+  if (model.num_experts == 0 || model.router != RouterNumerics()) return std::nullopt;
+  const std::vector<std::string> names = catalogue_names("models");
+  if (std::ranges::find(names, model.name) == names.end()) return std::nullopt;
+  const Result<ModelSpec> known = load_model(model.name);
+  if (!known || known->router == model.router) return std::nullopt;
+  if (facts_without_router(*known) != facts_without_router(model)) return std::nullopt;
+  model.router = known->router;
+  return fmt::format(
+      "the plan does not say how its router weighs experts: it is that of {} in the catalogue",
+      shown(model.name));
 }
 
 }  // namespace shardwise

@@ -55,6 +55,11 @@ std::optional<std::vector<WrittenSetting>> told_as_it_is(const Framework& framew
 /// \returns it, or every reason why the framework cannot run such a plan
 Result<Export> export_plan(const Plan& plan, const Framework& framework);
 
+/// Gives a plan of a model with experts the router of the catalogue's model of its name and sizes,
+/// where the plan has none: those written before there were routers in plans.
+/// \returns what was taken, as a note; nothing where the plan stays as it is
+std::optional<std::string> take_missing_router(Plan& plan);
+
 /// The frameworks that can run a plan, with substitutions where these are needed.
 std::vector<std::string> frameworks_for(const Plan& plan);
 

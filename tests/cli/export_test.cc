@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -179,6 +180,31 @@ TEST_F(ExportedFolder, SaysWhichOtherFrameworksCanRunThePlan) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("or export --to megatron-lm"));
   EXPECT_THAT(refused.err, testing::Not(HasSubstr("torchtitan")));
+}
+
+// Plans of models with experts had no router before 30 November 2026.
+TEST_F(ExportedFolder, HasTheRouterOfTheCatalogueWhereThePlanHasNone) {
+  const std::string made = scratch_.path("experts.json");
+  const Outcome planned =
+      shardwise({"import", "--cluster", "dgx-h100", "-o", made, "--", "torchrun", "--nnodes", "128",
+                 "--nproc-per-node", "8", "-m", "torchtitan.train", "--module", "deepseek_v3",
+                 "--config", "deepseek_v3_671b", "--parallelism.expert_parallel_degree", "64"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  nlohmann::json plan = nlohmann::json::parse(test::bytes_of_file(made), nullptr, false);
+  ASSERT_TRUE(plan.is_object()) << planned.out << planned.err;
+  ASSERT_TRUE(plan["model"].contains("router"));
+  const std::string whole = scratch_.write_bytes("experts.json", plan.dump());
+  const Outcome now = make(whole, "megatron-lm");
+  const std::string arguments = test::bytes_of_file(job() + "/arguments.txt");
+  EXPECT_THAT(arguments, HasSubstr("--moe-router-score-function sigmoid"));
+  EXPECT_THAT(now.out, testing::Not(HasSubstr("router weighs")));
+
+  plan["model"].erase("router");
+  const Outcome former = make(scratch_.write_bytes("former.json", plan.dump()), "megatron-lm");
+  EXPECT_EQ(former.exit_code, 0) << former.err;
+  EXPECT_EQ(test::bytes_of_file(job() + "/arguments.txt"), arguments);
+  EXPECT_THAT(former.out, HasSubstr("weighs experts: it is that of deepseek-v3"));
+  EXPECT_THAT(test::bytes_of_file(job() + "/notes.txt"), HasSubstr("router weighs experts"));
 }
 
 TEST_F(ExportedFolder, IsNotMadeOfAPlanWithAHostileName) {
