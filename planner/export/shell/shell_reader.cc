@@ -305,7 +305,10 @@ void ShellReader::case_command(Mode mode) {
 }
 
 void ShellReader::loop(Mode mode, bool has_name) {
+  const bool repeats = mode == Mode::run && lexer_->peek().bare() == "while";
   const int line = lexer_->take().line;
+  const std::string_view asks = lexer_->peek().bare();
+  if (repeats && (asks == "[[" || asks == "[")) return decided_loop(line);
   const Mode inside = mode == Mode::run ? Mode::undecided : mode;
   part(mode, inside, line, "the loop", [&] {
     if (has_name) {
@@ -319,6 +322,40 @@ void ShellReader::loop(Mode mode, bool has_name) {
     list(inside);
     expect("done", "a loop", line);
   });
+}
+
+/// A loop is looked at, and read as often as its condition holds: where nobody knows the condition,
+/// or break or continue decides, it is not read.
+void ShellReader::decided_loop(int line) {
+  constexpr int kMostTurns = 200;
+  constexpr std::size_t kLeastBytes = 500;
+  const std::size_t from = lexer_->peek().from;
+  const int first = lexer_->peek().line;
+  Unread outer = std::exchange(unread_, {line, {}, false});
+  ++branches_;
+  list(Mode::undecided);
+  expect("do", "a loop", line);
+  list(Mode::undecided);
+  const std::string_view text = lexer_->text(from, lexer_->peek().from);
+  expect("done", "a loop", line);
+  --branches_;
+  const Unread inside = std::exchange(unread_, std::move(outer));
+  const bool leaves = text.find("break") != std::string_view::npos ||
+                      text.find("continue") != std::string_view::npos;
+  Outcome holds = leaves ? Outcome::unknown : Outcome::yes;
+  ++branches_;
+  for (int turn = 0; holds == Outcome::yes && !exited_ && !trouble_.stops(); ++turn) {
+    trouble_.charge(std::max(text.size(), kLeastBytes), line);
+    ShellLexer inner(text, trouble_, false, nullptr, first);
+    ShellLexer* const around = std::exchange(lexer_, &inner);
+    holds = list(Mode::run);
+    expect("do", "a loop", line);
+    if (turn == kMostTurns) holds = Outcome::unknown;
+    if (holds == Outcome::yes) list(Mode::run);
+    lexer_ = around;
+  }
+  --branches_;
+  if (holds == Outcome::unknown) note(inside, "the loop");
 }
 
 /// What ( … ) sets is forgotten behind it.

@@ -62,6 +62,7 @@ class ShellReader {
   void if_command(Mode mode);
   void case_command(Mode mode);
   void loop(Mode mode, bool has_name);
+  void decided_loop(int line);
   void subshell(Mode mode);
   void skip_newlines();
   void expect(std::string_view word, std::string_view opener, int line);

@@ -112,6 +112,36 @@ TEST(ShellText, EndsAtAnExitThatNothingDecides) {
       ElementsAre("--a"));
 }
 
+// open-r1's and Megatron-LM's scripts take their flags so.
+TEST(ShellText, RepeatsALoopWhoseConditionIsKnown) {
+  const std::string script =
+      "set -- --tp 4 --fp8 --out dir\nREST=\n"
+      "while [[ $# -gt 0 ]]; do\n"
+      "  case $1 in\n"
+      "    --tp) TP=\"$2\"; shift 2;;\n"
+      "    --fp8) FP8=1; shift;;\n"
+      "    *) REST=\"$REST $1\"; shift;;\n"
+      "  esac\n"
+      "done\n"
+      "run --tp $TP ${FP8:+--fp8-format hybrid} $REST\n";
+  EXPECT_THAT(words_of(script), ElementsAre("--tp", "4", "--fp8-format", "hybrid", "--out", "dir"));
+  EXPECT_EQ(notes_of(script), "");
+  EXPECT_THAT(words_of("N=1\nwhile [ $N -lt 8 ]; do N=$((N * 2)); done\nrun --tp $N"),
+              ElementsAre("--tp", "8"));
+  EXPECT_THAT(words_of("while [ 2 -lt 1 ]; do TP=8; done\nrun --tp ${TP:-1}"),
+              ElementsAre("--tp", "1"));
+}
+
+TEST(ShellText, ReadsNoLoopWithoutAnEndOrAKnownCondition) {
+  for (const char* loop :
+       {"while [[ -f lock ]]; do TP=8; done", "while [ 1 = 1 ]; do TP=8; done",
+        "while [ 1 = 1 ]; do TP=8; break; done", "while [ $# -gt 0 ]; do TP=$1; shift; done"}) {
+    EXPECT_THAT(notes_of(std::string(loop) + "\nrun --tp 1"),
+                HasSubstr("run.sh:1: the loop is not read: it sets TP"))
+        << loop;
+  }
+}
+
 TEST(ShellText, TakesNoBranchThatNobodyKnowsAndSaysSo) {
   const std::string script =
       "TP=1\n"
