@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "planner/export/configuration/accelerate_deepspeed.h"
 #include "planner/export/configuration/command_configuration.h"
 #include "planner/export/configuration/framework_marks.h"
+#include "planner/export/configuration/other_files.h"
 #include "planner/export/configuration/yaml_text.h"
 #include "planner/export/framework/framework_reader.h"
 #include "planner/export/launch/accelerate_flags.h"
@@ -57,29 +57,6 @@ void flatten(const JsonValue& value, const std::string& name, const std::string&
   made.settings.push_back(std::move(setting));
 }
 
-Diagnostic not_one(const std::string& file, const std::string& is, const std::string& hint) {
-  return {file, 1, 0, "", fmt::format("is {}, no configuration of a framework", is), hint};
-}
-
-/// A file of a program that starts a framework itself, and names the framework's file.
-std::optional<Diagnostic> of_starter(const JsonValue& root, const std::string& file) {
-  const auto has = [&](std::initializer_list<std::string_view> keys) {
-    return std::ranges::any_of(keys, [&](auto key) { return root.find(key) != nullptr; });
-  };
-  if (has({"base_model"}) && has({"sequence_len", "micro_batch_size", "datasets"})) {
-    return not_one(file, "a file of axolotl",
-                   "give the JSON that its deepspeed: names, or what its fsdp_config: says as "
-                   "accelerate's YAML, and batch, length and precision as flags");
-  }
-  const bool trains = has({"per_device_train_batch_size", "finetuning_type", "output_dir"});
-  if ((has({"model_name_or_path"}) && trains) || has({"train_dataset", "dist_config"})) {
-    return not_one(file, "a file of arguments of a training script (LLaMA-Factory, TRL)",
-                   "give the JSON that its deepspeed: names, or accelerate's YAML, and its "
-                   "arguments as a command behind --");
-  }
-  return std::nullopt;
-}
-
 Result<Configuration> from_keys(const JsonValue& root, const std::string& file) {
   if (root.kind != JsonValue::Kind::object) return not_one(file, "no object", "keys and values");
   const JsonValue* schema = root.find("schema");
@@ -90,7 +67,7 @@ Result<Configuration> from_keys(const JsonValue& root, const std::string& file) 
   if (root.find("model_type") != nullptr || root.find("architectures") != nullptr) {
     return not_one(file, "a model's config.json", "give it as --model");
   }
-  if (std::optional<Diagnostic> other = of_starter(root, file)) return *std::move(other);
+  if (std::optional<Diagnostic> other = of_other_program(root, file)) return *std::move(other);
   Configuration made;
   made.file = file;
   flatten(root, "", "", file, made);

@@ -171,6 +171,36 @@ TEST(PublishedJobs, MayHaveOneNameWithASettingOfTorchtitan) {
   EXPECT_EQ(titan->name, "torchtitan");
 }
 
+// Their keys have names that DeepSpeed, accelerate or Megatron-LM have too.
+TEST(PublishedJobs, OfOtherProgramsAreNamed) {
+  const struct {
+    const char* text;
+    const char* says;
+  } files[] = {
+      {"pipe_parallel_size: 2\nmodel_parallel_size: 2\nnum_layers: 32\n"
+       "train_micro_batch_size_per_gpu: 4\nzero_optimization:\n  stage: 1\n",
+       "a file of GPT-NeoX"},
+      {"{\"pipe-parallel-size\": 1, \"model-parallel-size\": 1,\n"
+       " \"zero_optimization\": {\"stage\": 1}}\n",
+       "a file of GPT-NeoX"},
+      {"parallelism:\n  dp: 8\n  tp: 4\n  pp: 2\ntokens:\n  micro_batch_size: 2\n",
+       "a file of nanotron"},
+      {"trainer:\n  devices: 8\nmodel:\n  micro_batch_size: 4\n"
+       "  tensor_model_parallel_size: 4\n  activations_checkpoint_granularity: full\n",
+       "a file of NeMo"},
+      {"max_seq_len: 2048\ndevice_train_microbatch_size: 8\nfsdp_config:\n"
+       "  sharding_strategy: FULL_SHARD\n",
+       "a file of LLM Foundry"},
+      {"model:\n  _component_: torchtune.models.llama3_1.llama3_1_8b\nbatch_size: 2\n",
+       "a file of torchtune"},
+  };
+  for (const auto& each : files) {
+    const Result<Configuration> read = read_configuration(each.text, "job.yaml");
+    ASSERT_FALSE(read.ok()) << each.says;
+    EXPECT_THAT(to_string(read.problems().front()), testing::HasSubstr(each.says));
+  }
+}
+
 TEST(PublishedJobs, HaveNoTextThatBashSplits) {
   const std::string found = findings_of(
       "A=(--global-batch-size 1536 --step-batch-size-schedule \"0:16 2.4B:320\" --bf16)\n"
