@@ -99,16 +99,21 @@ bool has_no_experts(const Framework& framework, const Settings& settings) {
   });
 }
 
-/// Whether a model has something that no value of a setting says, where the configuration leaves
-/// the setting at its default: ALiBi, and no --position-embedding-type.
+/// Whether a model is another one where the configuration leaves a setting at its default: it has
+/// what no value says (ALiBi, and no --position-embedding-type), or other matrices (no --swiglu).
 bool needs_unsaid(const Framework& framework, const Settings& settings, const ModelSpec& model) {
+  constexpr std::array<std::string_view, 3> kMatrices = {"model.gated_mlp", "model.grouped_queries",
+                                                         "model.latent_attention"};
   const Values facts = model_facts(model);
   return std::ranges::any_of(framework.settings, [&](const SettingSpec& spec) {
     const auto fact = facts.find(spec.field);
     const bool is_open = settings.given.contains(spec.name) ||
                          std::ranges::find(settings.open, spec.name) != settings.open.end();
-    if (fact == facts.end() || is_open || !spec.by_default || spec.words.empty()) return false;
-    return holds(spec.when, facts) && !theirs(spec, fact->second);
+    if (fact == facts.end() || is_open || !spec.by_default) return false;
+    if (!holds(spec.when, facts)) return false;
+    const std::optional<std::string> wanted = theirs(spec, fact->second);
+    const bool is_matrix = std::ranges::find(kMatrices, spec.field) != kMatrices.end();
+    return !wanted || (is_matrix && canonical(spec.kind, *wanted) != spec.by_default);
   });
 }
 

@@ -141,6 +141,7 @@ TEST(Rules, AreWhatTheFrameworksParsersDo) {
   }
   expect("accelerate", "unread_key", false);  // of a section that it does not look into
   expect("megatron-lm", "unexpected_word", true);
+  expect("megatron-lm", "removed_key", true);
   expect("torchtitan", "unknown_recipe", true);
   expect("torchtitan", "unknown_section", true);
   expect("torchtitan", "wrong_precision", true);

@@ -134,6 +134,17 @@ TEST(MegatronImports, TakeNoModelWhosePositionsNothingSays) {
   EXPECT_THAT(test::assumptions_of(*open), HasSubstr("--position-embedding-type rope"));
 }
 
+// mistral-nemo-12b has these sizes too, with grouped queries and a gated feed-forward.
+TEST(MegatronImports, TakeNoModelWithOtherMatrices) {
+  const Result<Import> open = deepspeed_import(
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 40 --hidden-size 5120 "
+      "--num-attention-heads 32 --seq-length 2048 --max-position-embeddings 2048 --bf16 "
+      "--micro-batch-size 1 --global-batch-size 8\n");
+  ASSERT_FALSE(open.ok()) << open->plan.model.name;
+  EXPECT_THAT(to_string(open.problems().front()),
+              HasSubstr("no model of the catalogue has these sizes"));
+}
+
 // A Trainer's --deepspeed names the file, and Megatron-LM's own job has no such switch.
 TEST(MegatronDeepspeed, IsNoOtherJob) {
   const Result<Configuration> trainer =
