@@ -339,6 +339,20 @@ Diagnostics contradictions_of(const Framework& framework, const Configuration& c
   return problems;
 }
 
+Diagnostics with_refused_values(Diagnostics problems, const Framework& framework,
+                                const Settings& settings) {
+  std::vector<Finding> wrong;
+  find_wrong_values(framework, settings, wrong);
+  for (Finding& each : wrong) {
+    const bool is_said = std::ranges::any_of(problems, [&](const Diagnostic& problem) {
+      return problem.file == each.what.file && problem.line == each.what.line &&
+             problem.column == each.what.column && problem.path == each.what.path;
+    });
+    if (!is_said) problems.push_back(std::move(each.what));
+  }
+  return problems;
+}
+
 Finding refused_at(const std::string& source, const char* rule, const GivenSetting& place,
                    std::string message, std::string hint) {
   Finding finding;

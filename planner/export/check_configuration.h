@@ -48,6 +48,11 @@ std::int64_t stated_ranks(const Framework& framework, const Settings& settings,
 Diagnostics contradictions_of(const Framework& framework, const Configuration& configuration,
                               const Settings& settings, std::int64_t ranks);
 
+/// Problems of a configuration, and behind them the values that the framework does not take, at
+/// settings where no problem stands: all that is wrong is said at once.
+Diagnostics with_refused_values(Diagnostics problems, const Framework& framework,
+                                const Settings& settings);
+
 /// "refused by Megatron-LM", "silent" …: what a finding of that kind means.
 std::string kind_words(CheckRule::Kind kind, const Framework& framework);
 

@@ -324,8 +324,11 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
       return flag_contradiction("model", asked.job.model, *named, configuration.file);
     }
   }
+  const auto all = [&](Diagnostics found) {
+    return with_refused_values(std::move(found), framework, *settings);
+  };
   Diagnostics problems = contradictions(framework, *settings, *model, Numerics::differ);
-  if (!problems.empty()) return problems;
+  if (!problems.empty()) return all(std::move(problems));
 
   const std::optional<Assumption> filled = fill_auto_of_model(framework, *model, *settings);
   Values known = known_facts(*model, asked);
@@ -338,9 +341,9 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
   const std::optional<std::int64_t> ranks =
       known.contains("gpus") ? parse_integer(known.at("gpus")) : std::nullopt;
   problems = contradictions_of(framework, configuration, *settings, ranks.value_or(0));
-  if (!problems.empty()) return problems;
+  if (!problems.empty()) return all(std::move(problems));
   Values facts = facts_of(framework, *settings, std::move(known), problems);
-  if (!problems.empty()) return problems;
+  if (!problems.empty()) return all(std::move(problems));
   leave_to_flags(framework, *settings, asked, facts);
   if (needs_ranks(facts)) {
     return Diagnostic{configuration.file,
@@ -352,15 +355,16 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
   }
   const Texts stated = asked.layout.texts;
   problems = fill_question(facts, configuration.file, asked);
-  if (!problems.empty()) return problems;
+  if (!problems.empty()) return all(std::move(problems));
 
   Result<Subject> subject = read_subject(asked.job);
   if (!subject) {
-    return placed(subject.problems(), framework, *settings, configuration.file, asked.job.texts);
+    return all(
+        placed(subject.problems(), framework, *settings, configuration.file, asked.job.texts));
   }
   const Result<Layout> layout = read_layout(asked.layout, *subject, BatchWhenOpen::one_microbatch);
   if (!layout) {
-    return placed(layout.problems(), framework, *settings, configuration.file, stated);
+    return all(placed(layout.problems(), framework, *settings, configuration.file, stated));
   }
   Import made;
   made.plan = with_stated_reductions(

@@ -171,6 +171,16 @@ TEST(PublishedJobs, MayHaveOneNameWithASettingOfTorchtitan) {
   EXPECT_EQ(titan->name, "torchtitan");
 }
 
+TEST(PublishedJobs, AreToldAllThatIsWrongAtOnce) {
+  const Result<Import> made =
+      import_of(read_configuration(R"({"train_batch_size": -8, "zero_optimization": {"stage": 7}})",
+                                   "ds.json"),
+                "llama-3.1-8b");
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(to_string(made.problems()), HasSubstr("ds.json:1:22: /train_batch_size: -8 is"));
+  EXPECT_THAT(to_string(made.problems()), HasSubstr("/zero_optimization/stage: 7 is"));
+}
+
 // Their keys have names that DeepSpeed, accelerate or Megatron-LM have too.
 TEST(PublishedJobs, OfOtherProgramsAreNamed) {
   const struct {
