@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <csignal>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,7 +19,7 @@ inline constexpr Seconds kMostTimeLimit(100.0 * 365 * 86400);
 /// As long as it lives, this process may compute for `limit`: then it ends with exit code 3 and one
 /// line on standard error, with the limit and what note_progress() said last. Files that were not
 /// kept are taken away (AtomicFileSet); those that are being kept are all kept first. What
-/// `ulimit -St` ends, ends in the same way; a hard limit kills.
+/// answer_processor_limit() answers, ends in the same way.
 ///
 /// Only time in which the process computes counts, and no second twice where several threads do.
 /// So neither a stopped process nor one whose reader or other program is slow is ended. One at a
@@ -34,6 +35,7 @@ class BoundedTime {
  private:
   void count(Seconds limit, pthread_t whom);
 
+  std::string program_;
   std::string begin_;  // of the line
   std::mutex mutex_;
   std::condition_variable ended_;
@@ -41,7 +43,36 @@ class BoundedTime {
   std::thread thread_;
 };
 
+/// Has `ulimit -t` end this process as BoundedTime does. The kernel kills at the hard limit without
+/// a word, and a plain `ulimit -t` sets the soft one to the same. So the soft limit is lowered by a
+/// second; of a hard limit of one second half is left.
+/// \param program  for the line
+void answer_processor_limit(const std::string& program);
+
 /// What the work is at, from any thread: a line of progress.
 void note_progress(const std::string& what);
+
+/// A part of the answer that is known: as long as this lives, a limit of time prints it to standard
+/// output, and ends its own line with `missing`. One at a time.
+class KnownAnswer {
+ public:
+  KnownAnswer(const std::string& text, const std::string& missing);
+  ~KnownAnswer();
+  KnownAnswer(const KnownAnswer&) = delete;
+  KnownAnswer& operator=(const KnownAnswer&) = delete;
+};
+
+/// Keeps a limit of time waiting as long as it lives, in the thread that writes files: a file and
+/// what is said of it come to be together.
+class LimitHeld {
+ public:
+  LimitHeld();
+  ~LimitHeld();
+  LimitHeld(const LimitHeld&) = delete;
+  LimitHeld& operator=(const LimitHeld&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 }  // namespace shardwise

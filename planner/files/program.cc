@@ -20,6 +20,7 @@
 #include <system_error>
 
 #include "planner/files/process_memory.h"
+#include "planner/files/process_time.h"
 #include "planner/spec/text/utf8.h"
 
 namespace shardwise {
@@ -72,6 +73,7 @@ void keep_freed_memory() {
 int run_program(std::string_view name, const std::function<int()>& body) {
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the limit of a file's size writing fails, with a reason
   occupy_standard_streams();
+  answer_processor_limit(std::string(name));
   // One that was started by its descriptor would be listed by that number.
   ::prctl(PR_SET_NAME, std::string(name).c_str());
   int code = kEnvironmentFailure;

@@ -10,8 +10,8 @@ inline constexpr int kEnvironmentFailure = 3;
 
 /// The main of a program: what `body` returns, or kEnvironmentFailure with one line on standard
 /// error after an exception, and when standard output or standard error did not take all that was
-/// written to them. A standard stream that the program was started without fails on the first
-/// write; no file that is opened later takes its number.
+/// written to them. It answers `ulimit -t` (process_time.h). A standard stream that the program was
+/// started without fails on the first write; no file that is opened later takes its number.
 int run_program(std::string_view name, const std::function<int()>& body);
 
 /// Keeps what is freed for what is allocated next, as far as the allocator lets itself be told: a

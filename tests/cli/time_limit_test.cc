@@ -83,6 +83,18 @@ TEST(TimeLimit, LeavesAShortQuestionAndAnInterruptAlone) {
   EXPECT_EQ(test::run_program("/usr/bin/timeout", question).exit_code, 128 + 2);
 }
 
+// A plain `ulimit -t` sets the hard limit too, at which the kernel kills.
+TEST(TimeLimit, AnswersTheShellsLimit) {
+  const std::string command = "ulimit -t 1; exec \"$@\"";
+  std::vector<std::string> words = {"-c", command, "sh", test::built("shardwise")};
+  const std::vector<std::string>& asked = long_questions().front();
+  words.insert(words.end(), asked.begin(), asked.end());
+  const Outcome ended = test::run_program("/bin/sh", words);
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_EQ(ended.out, "");
+  EXPECT_EQ(ended.err, "shardwise: this computes for longer than `ulimit -t` allows\n");
+}
+
 TEST(TimeLimit, RefusesWhatIsNoTime) {
   for (const char* wrong : {"12kg", "-1", "0", "nan", "1e999", "10 d", "s", "0.01s"}) {
     const Outcome refused = shardwise({"estimate", "--model", "gpt2", "--cluster", "dgx-h100",

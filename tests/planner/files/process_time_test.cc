@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -106,17 +109,90 @@ TEST(BoundedTime, KeepsAllFilesOrNone) {
   EXPECT_EQ(names, (std::vector<std::string>{"0", "1", "2"}));
 }
 
+void limit_processor_time(rlim_t soft, rlim_t hard) {
+  const rlimit limit = {soft, hard};
+  ::setrlimit(RLIMIT_CPU, &limit);
+}
+
+const std::string kSystemLine = "^ours: this computes for longer than `ulimit -t` allows\n$";
+
 TEST(BoundedTime, SaysWhenTheSystemsOwnLimitIsMet) {
   EXPECT_EXIT(
       {
-        rlimit limit;
-        limit.rlim_cur = 1;
-        limit.rlim_max = 10;
-        ::setrlimit(RLIMIT_CPU, &limit);
+        limit_processor_time(1, 10);
         const BoundedTime bounded(Seconds(60), "ours", "--time-limit");
         compute(kForever);
       },
-      ExitedWithCode(3), "^ours: this computes for longer than `ulimit -t` allows\n$");
+      ExitedWithCode(3), kSystemLine);
+}
+
+// The kernel kills at the hard limit, to which a plain `ulimit -t` sets the soft one as well.
+TEST(ProcessorLimit, IsAnsweredBeforeTheKernelKills) {
+  for (const rlim_t hard : {rlim_t{1}, rlim_t{2}}) {
+    EXPECT_EXIT(
+        {
+          limit_processor_time(hard, hard);
+          answer_processor_limit("ours");
+          compute(kForever);
+        },
+        ExitedWithCode(3), kSystemLine)
+        << hard;
+  }
+}
+
+void compute_and_take_signals() {
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  compute(milliseconds(800));
+}
+
+TEST(ProcessorLimit, IsAnsweredByTheThreadThatWritesFiles) {
+  const test::Scratch scratch;
+  EXPECT_EXIT(
+      {
+        limit_processor_time(1, 1);
+        answer_processor_limit("ours");
+        AtomicFileSet files;
+        files.add(scratch.path("file"), "text");
+        {
+          const LimitHeld held;  // so that the other thread gets it
+          std::thread(compute_and_take_signals).join();
+          files.keep();
+          std::fputs("kept ", stderr);
+        }
+        std::exit(0);
+      },
+      ExitedWithCode(3), "^kept ours: ");
+  EXPECT_TRUE(std::filesystem::exists(scratch.path("file")));
+}
+
+TEST(ProcessorLimit, LeavesALimitThatIsSofterAlone) {
+  EXPECT_EXIT(
+      {
+        limit_processor_time(3, 10);
+        answer_processor_limit("ours");
+        rlimit now = {};
+        ::getrlimit(RLIMIT_CPU, &now);
+        std::exit(now.rlim_cur == 3 && now.rlim_max == 10 ? 0 : 1);
+      },
+      ExitedWithCode(0), "");
+}
+
+TEST(KnownAnswer, IsPrintedWithTheLimitsLine) {
+  const test::Scratch scratch;
+  const std::string printed = scratch.path("printed");
+  const auto ended = [&](bool known_still) {
+    if (std::freopen(printed.c_str(), "w", stdout) == nullptr) std::exit(9);
+    const BoundedTime bounded(Seconds(0.2), "ours", "--time-limit");
+    std::optional<KnownAnswer> known(std::in_place, "a table\n", "only its end is missing");
+    if (!known_still) known.reset();
+    compute(kForever);
+  };
+  EXPECT_EXIT(ended(true), ExitedWithCode(3), "^" + kLine + "; only its end is missing\n$");
+  EXPECT_EQ(test::bytes_of_file(printed), "a table\n");
+  EXPECT_EXIT(ended(false), ExitedWithCode(3), "^" + kLine + "\n$");
+  EXPECT_EQ(test::bytes_of_file(printed), "");
 }
 
 }  // namespace
