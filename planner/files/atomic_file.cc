@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 constexpr mode_t kPermissions = 07777;
 
 constexpr std::string_view kPart = ".part";
+constexpr std::string_view kUnlockedPart = ".part.unlocked";
 constexpr std::size_t kDigits = 16;  // of the random number in a name
 
 /// What names of files that become `place` begin with.
@@ -36,12 +37,12 @@ std::string begin_of_name(const std::string& place) {
 }
 
 /// A name beside `place` that nobody else has thought of.
-std::string name_beside(const std::string& place) {
+std::string name_beside(const std::string& place, std::string_view end) {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) {
     throw IoError(fmt::format("no random number: {}", std::strerror(errno)));
   }
-  const std::string name = fmt::format("{}{:0{}x}{}", begin_of_name(place), random, kDigits, kPart);
+  const std::string name = fmt::format("{}{:0{}x}{}", begin_of_name(place), random, kDigits, end);
   return (fs::path(place).parent_path() / name).string();
 }
 
@@ -52,8 +53,13 @@ bool is_name_of_part(std::string_view name, std::string_view begin) {
          std::string_view::npos;
 }
 
-/// \returns whether nobody else has it locked, or locks are not for this file system
-bool lock(int file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+/// \returns 0, EWOULDBLOCK where somebody else has it locked, or why the system gives no locks
+int lock(int file) {
+  for (;;) {
+    if (file_calls().flock(file, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+}
 
 /// Takes away a file that its writer did not: it is this user's, and nobody has it locked.
 void remove_if_left(int folder, const char* name) {
@@ -66,7 +72,7 @@ void remove_if_left(int folder, const char* name) {
   int file = ::openat(folder, name, O_RDWR | kFlags);  // NFS locks no file that is only read
   if (file < 0) file = ::openat(folder, name, O_RDONLY | kFlags);
   if (file < 0) return;
-  if (::fstat(file, &facts) == 0 && is_own(facts) && ::flock(file, LOCK_EX | LOCK_NB) == 0) {
+  if (::fstat(file, &facts) == 0 && is_own(facts) && lock(file) == 0) {
     ::unlinkat(folder, name, 0);
   }
   ::close(file);
@@ -90,7 +96,7 @@ void remove_left_parts(const std::string& place) {
 }  // namespace
 
 FileCalls& file_calls() {
-  static FileCalls calls = {::write, ::fsync, ::close, std::rename};
+  static FileCalls calls = {::write, ::fsync, ::close, std::rename, ::flock};
   return calls;
 }
 
@@ -144,16 +150,24 @@ void AtomicFile::create(mode_t mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
-    temporary_ = name_beside(place_);
+    temporary_ = name_beside(place_, kPart);
     file_ = ::open(temporary_.c_str(), kFlags, mode);
     if (file_ < 0) {
       temporary_.clear();
       if (errno == EEXIST) continue;
       fail(errno);
     }
-    // Another writer may have taken it for one that was left before it was locked.
+    // Another writer may have taken it for one that was left before it was locked. One that no lock
+    // protects takes a name that others leave.
+    const int unlocked = lock(file_);
+    bool is_mine = unlocked != EWOULDBLOCK;
+    if (is_mine && unlocked != 0) {
+      const std::string kept = name_beside(place_, kUnlockedPart);
+      is_mine = std::rename(temporary_.c_str(), kept.c_str()) == 0;
+      if (is_mine) temporary_ = kept;
+    }
     struct stat mine = {};
-    if (lock(file_) && ::fstat(file_, &mine) == 0 && mine.st_nlink > 0) {
+    if (is_mine && ::fstat(file_, &mine) == 0 && mine.st_nlink > 0) {
       lock_ = ::fcntl(file_, F_DUPFD_CLOEXEC, 0);
       return;
     }

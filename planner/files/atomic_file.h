@@ -17,6 +17,7 @@ struct FileCalls {
   int (*fsync)(int file);
   int (*close)(int file);
   int (*rename)(const char* from, const char* to);
+  int (*flock)(int file, int operation);
 };
 FileCalls& file_calls();
 
@@ -27,6 +28,8 @@ FileCalls& file_calls();
 ///
 /// A writer that is killed leaves NAME.RANDOM.part behind. The next one of NAME takes it away: the
 /// user's own file that no process holds locked, as a writer does until it is published (flock(2)).
+/// A writer to whom the system gives no locks (ENOLCK: NFS without its daemon) writes under
+/// NAME.RANDOM.part.unlocked, which no other writer takes away.
 ///
 /// All functions throw IoError with the path and the reason. A write, synchronisation or closing
 /// that failed is not tried again: after it, nobody knows what the disk has.

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -285,6 +286,38 @@ TEST(AtomicFile, TakesAwayWhatKilledWritersOfItsPlaceLeft) {
   }
   write_whole(path, "whole");
   EXPECT_THAT(names_in(scratch.folder()), ElementsAre("plan.json"));
+}
+
+int no_locks(int /*file*/, int /*operation*/) {
+  errno = ENOLCK;
+  return -1;
+}
+
+// NFS without its daemon on one of two machines: the other's writer finds the part unlocked.
+TEST(AtomicFile, IsNotTakenAwayFromAWriterToWhomTheSystemGivesNoLocks) {
+  const Scratch scratch;
+  const std::string path = scratch.path("plan.json");
+  file_calls().flock = no_locks;
+  AtomicFile without(path);
+  file_calls().flock = ::flock;
+  without.write(std::string(10'000, 'a'));
+  write_whole(path, std::string(5'000, 'b'));
+  EXPECT_EQ(bytes_of_file(path), std::string(5'000, 'b'));
+  without.finish();
+  without.publish();
+  EXPECT_EQ(bytes_of_file(path), std::string(10'000, 'a'));
+  EXPECT_THAT(names_in(scratch.folder()), ElementsAre("plan.json"));
+
+  {
+    AtomicFile locked(path);
+    file_calls().flock = no_locks;
+    write_whole(path, "c");  // cannot tell whether a writer holds the other's part, and leaves it
+    file_calls().flock = ::flock;
+    locked.write("d");
+    locked.finish();
+    locked.publish();
+  }
+  EXPECT_EQ(bytes_of_file(path), "d");
 }
 
 TEST(AtomicFile, LeavesWhatIsNoKilledWritersOfItsPlace) {
