@@ -44,13 +44,17 @@ std::optional<Seconds> parse_time(std::string_view text) {
 void add_limits(CLI::App& app) {
   for (CLI::App* const verb : app.get_subcommands({})) {
     if (std::ranges::find(kWithout, verb->get_name()) != kWithout.end()) continue;
+    const bool trains = verb->get_name() == "measure";
     verb->add_option_function<std::string>(
             kMemoryLimitFlag, [](const std::string&) {},
-            "Memory of this machine that may be taken [a quarter of it]")
+            trains ? "Memory of this machine for search and predictions, not the training [a "
+                     "quarter of it]"
+                   : "Memory of this machine that may be taken [a quarter of it]")
         ->type_name("SIZE");
     verb->add_option_function<std::string>(
             kTimeLimitFlag, [](const std::string&) {},
-            fmt::format("How long this may compute, 90s or 2h [{:.0f} min]",
+            fmt::format("How long {} may compute, 90s or 2h [{:.0f} min]",
+                        trains ? "search and predictions, not the training," : "this",
                         kUsualTimeLimit.value() / 60))
         ->type_name("TIME");
   }

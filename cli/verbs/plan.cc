@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "answers/asked_plan.h"
@@ -26,6 +27,7 @@
 #include "planner/command/number_flags.h"
 #include "planner/estimate/estimate.h"
 #include "planner/files/atomic_file_set.h"
+#include "planner/files/process_time.h"
 #include "planner/question/field_values.h"
 #include "planner/search/advice/why_not.h"
 #include "planner/spec/plan/plan.h"
@@ -104,9 +106,10 @@ std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
 }
 
 /// Fewer layouts where the rest of the first screen is long.
-void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim::PlanAnswer& answer,
-                  const StepReport& estimated, const StepReport& parts,
-                  const std::optional<sim::Certificate>& proved, bool colour) {
+std::string screen_text(const sim::PlanQuestion& q, const PlanFlags& flags,
+                        const sim::PlanAnswer& answer, const StepReport& estimated,
+                        const StepReport& parts, const std::optional<sim::Certificate>& proved,
+                        bool colour) {
   std::string text;
   const bool any_length = flags.screen.whole || flags.explain || flags.asked.top > 0;
   const auto is_long = [&text] { return std::ranges::count(text, '\n') > kScreenLines; };
@@ -119,7 +122,20 @@ void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim:
     at = text.find("\n\n", at);
     if (at != std::string::npos) text.erase(at, 1);
   }
-  fmt::print("{}", text);
+  return text;
+}
+
+/// Notes what a limit of time prints once the plan is written, and what it says is missing. Half an
+/// answer is for people: a program gets none.
+void known_answer(std::optional<KnownAnswer>& known, const PlanFlags& flags,
+                  const std::string& screen) {
+  const std::string missing =
+      flags.levers ? "only the levers are missing" : "only the proof of the best layout is missing";
+  if (!flags.screen.json) {
+    known.emplace(screen, missing);
+  } else if (!flags.output.empty()) {
+    known.emplace("", fmt::format("{} is written, {}", shown(flags.output, 500), missing));
+  }
 }
 
 ExitCode run_plan(const PlanFlags& flags) {
@@ -159,29 +175,33 @@ ExitCode run_plan(const PlanFlags& flags) {
     return ExitCode::done;
   }
   const Plan plan = sim::plan_of(q, answer.best.front());
-  if (!flags.output.empty()) write_file(flags.output, to_json(plan));
+  StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout,
+                               flags.explain ? Detail::explained : Detail::numbers);
+  report.verdict.usable = answer.usable;
+  report.verdict.fit = fit_of(report.verdict, answer.usable);
+  const bool simulated = answer.best.front().simulated.has_value() && !flags.screen.json;
+  const StepReport parts = simulated ? sim::simulate(plan).report : report;
+  std::optional<KnownAnswer> known;
+  {
+    const LimitHeld held;
+    if (!flags.output.empty()) write_file(flags.output, to_json(plan));
+    known_answer(known, flags, screen_text(q, flags, answer, report, parts, {}, colour));
+  }
+  const auto say = [&](const std::string& what) { progress.say(what); };
   if (flags.levers) {
-    const std::vector<sim::HelpfulChange> changes = sim::helpful_changes(
-        q, answer, {[&](const std::string& what) { progress.say(what); }, {}, {}});
+    const std::vector<sim::HelpfulChange> changes = sim::helpful_changes(q, answer, {say, {}, {}});
+    known.reset();
     progress.clear();
     fmt::print("{}", flags.screen.json ? levers_json(answer, changes)
                                        : levers_text(q, answer, changes, colour));
     return ExitCode::done;
   }
-  StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout,
-                               flags.explain ? Detail::explained : Detail::numbers);
-  report.verdict.usable = answer.usable;
-  report.verdict.fit = fit_of(report.verdict, answer.usable);
-  const std::optional<sim::Certificate> proved =
-      sim::certify(q, answer, [&](const std::string& what) { progress.say(what); });
+  const std::optional<sim::Certificate> proved = sim::certify(q, answer, say);
+  known.reset();
   progress.clear();
-  if (flags.screen.json) {
-    fmt::print("{}", plan_json(q, answer, &report, proved ? &*proved : nullptr));
-  } else {
-    const bool simulated = answer.best.front().simulated.has_value();
-    print_answer(q, flags, answer, report, simulated ? sim::simulate(plan).report : report, proved,
-                 colour);
-  }
+  fmt::print("{}", flags.screen.json
+                       ? plan_json(q, answer, &report, proved ? &*proved : nullptr)
+                       : screen_text(q, flags, answer, report, parts, proved, colour));
   return ExitCode::done;
 }
 

@@ -83,6 +83,26 @@ TEST(TimeLimit, LeavesAShortQuestionAndAnInterruptAlone) {
   EXPECT_EQ(test::run_program("/usr/bin/timeout", question).exit_code, 128 + 2);
 }
 
+TEST(TimeLimit, LeavesThePlanWithItsTableWhereOnlyTheLeversAreMissing) {
+  const test::Scratch scratch;
+  const std::string plan = scratch.path("plan.json");
+  // The changes are questions of their own, and take five times as long as the first.
+  std::vector<std::string> question = {
+      "plan", "--model", "llama-3.1-70b", "--cluster", "dgx-h100", "--gpus", "64", "--levers",
+      "-o",   plan,      "--time-limit",  ""};
+  Outcome ended;
+  for (int limit = 100; limit < 100'000 && !std::filesystem::exists(plan); limit *= 2) {
+    question.back() = std::to_string(limit) + "ms";
+    ended = shardwise(question);
+    EXPECT_EQ(ended.exit_code, 3);
+    EXPECT_EQ(ended.out.empty(), !std::filesystem::exists(plan));
+  }
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("GiB"), EndsWith("wrote " + plan + "\n")));
+  EXPECT_THAT(ended.err, AllOf(StartsWith("shardwise: this computes for longer than the "),
+                               EndsWith("; only the levers are missing\n")));
+  EXPECT_EQ(shardwise({"simulate", plan}).exit_code, 0);
+}
+
 // A plain `ulimit -t` sets the hard limit too, at which the kernel kills.
 TEST(TimeLimit, AnswersTheShellsLimit) {
   const std::string command = "ulimit -t 1; exec \"$@\"";
@@ -93,6 +113,12 @@ TEST(TimeLimit, AnswersTheShellsLimit) {
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_EQ(ended.out, "");
   EXPECT_EQ(ended.err, "shardwise: this computes for longer than `ulimit -t` allows\n");
+}
+
+TEST(TimeLimit, SaysWhatItCountsWhereAnotherProgramTrains) {
+  const std::string counted = "search and predictions, not the training,";
+  EXPECT_THAT(shardwise({"measure", "--help-all"}).out, HasSubstr("How long " + counted));
+  EXPECT_THAT(shardwise({"plan", "--help-all"}).out, Not(HasSubstr(counted)));
 }
 
 TEST(TimeLimit, RefusesWhatIsNoTime) {
