@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Plants a defect of each kind in a clone of HEAD, and shows that the step of .ci/run that should find
 # it passes before and fails after: tests/gate_test.sh SCRATCH [KIND…]. Kinds: format, test, leak, race,
-# include (a missing one, which preset apart finds). No part of the tests: it builds four presets in part,
+# include (a missing one, which preset apart finds), unused (an include, which scripts/unused_includes.sh
+# finds). No part of the tests: it builds four presets in part,
 # ten minutes with a filled compiler cache. Exit codes: 0 each is found, 1 one is not, 2 bad use.
 # shellcheck disable=SC2034,SC2317  # called and read by their names
 set -euo pipefail
@@ -10,10 +11,10 @@ cd "$(dirname "$0")/.."
 scratch=$1
 shift
 kinds=("$@")
-[ ${#kinds[@]} -gt 0 ] || kinds=(format test leak race include)
+[ ${#kinds[@]} -gt 0 ] || kinds=(format test leak race include unused)
 for kind in "${kinds[@]}"; do
-  [[ $kind =~ ^(format|test|leak|race|include)$ ]] ||
-    { echo "gate_test.sh: unknown kind $kind: format, test, leak, race or include" >&2; exit 2; }
+  [[ $kind =~ ^(format|test|leak|race|include|unused)$ ]] ||
+    { echo "gate_test.sh: unknown kind $kind: format, test, leak, race, include or unused" >&2; exit 2; }
 done
 [ ! -e "$scratch" ] || { echo "gate_test.sh: $scratch is there: name a new folder" >&2; exit 2; }
 git clone --quiet --no-hardlinks . "$scratch"
@@ -67,6 +68,10 @@ step_include() {
   cmake --preset apart && cmake --build --preset apart --parallel "$(nproc)" --target planner_command
 }
 said_include="incomplete type"
+
+plant_unused() { sed -i '0,/^#include </s//#include <deque>\n&/' "$words"; }
+step_unused() { scripts/unused_includes.sh "$words"; }
+said_unused="included header deque is not used directly"
 
 failed=0
 for kind in "${kinds[@]}"; do

@@ -31,7 +31,6 @@
 #include "planner/question/field_values.h"
 #include "planner/search/advice/why_not.h"
 #include "planner/spec/plan/plan.h"
-#include "planner/spec/text/format.h"
 #include "planner/spec/text/table.h"
 #include "planner/spec/text/utf8.h"
 #include "simulator/clock/simulate.h"

@@ -15,7 +15,6 @@
 #include <filesystem>
 #include <set>
 #include <system_error>
-#include <utility>
 
 #include "planner/files/output_place.h"
 #include "planner/spec/text/error.h"
