@@ -10,8 +10,10 @@ cd "$(dirname "$0")/.."
 tidy=${CLANG_TIDY:-clang-tidy-19}
 case "${1:-}" in
   --since)
-    [ $# -eq 2 ] && git rev-parse --quiet --verify "$2^{commit}" >/dev/null ||
-      { echo "scripts/unused_includes.sh: --since takes a revision of git" >&2; exit 2; }
+    if [ $# -ne 2 ] || ! git rev-parse --quiet --verify "$2^{commit}" >/dev/null; then
+      echo "scripts/unused_includes.sh: --since takes a revision of git" >&2
+      exit 2
+    fi
     mapfile -t sources < <({ git diff --name-only --diff-filter=d "$2" --; git ls-files --others --exclude-standard; } |
       grep -E '\.cc$' || true) ;;
   "" | -*) echo "scripts/unused_includes.sh: name sources, or --since REV" >&2; exit 2 ;;

@@ -28,13 +28,14 @@ using testing::HasSubstr;
 
 class Stopped : public testing::TestWithParam<Started> {
  protected:
-  /// Stops a rank of three once a checkpoint is complete. \returns what was said; nothing when the
+  /// Stops a rank once a checkpoint is complete. \returns what was said; nothing when the
   /// run was over by then, as on a busy machine ranks make one another wait for that long too
   std::optional<std::string> stop_one(const Plan& plan, std::size_t stopped, int patience_s) const {
     const std::filesystem::path folder = scratch_.path("checkpoints");
     std::filesystem::remove_all(folder);
+    const auto ranks = static_cast<int>(plan.layout.world());
     const auto [program, arguments] =
-        command_of(GetParam(), 3,
+        command_of(GetParam(), ranks,
                    {scratch_.write(plan), "--data", "docs/memory.md", "--steps", "1000000",
                     "--checkpoint-every", "3", "--checkpoint-dir", folder, "--timeout",
                     std::to_string(patience_s)});
@@ -42,7 +43,7 @@ class Stopped : public testing::TestWithParam<Started> {
     while (complete_steps(folder).empty() && !run.wait(milliseconds(5))) {
     }
     const std::vector<pid_t> processes = run.children("shardwise-run");
-    if (processes.size() != 3) return std::nullopt;
+    if (std::ssize(processes) != ranks) return std::nullopt;
     ::kill(processes[stopped], SIGSTOP);
     EXPECT_TRUE(run.wait(kLongWait));
     EXPECT_TRUE(wait_until_gone(processes, kLongWait));
@@ -95,6 +96,27 @@ TEST_P(Stopped, StageEndsAllWithAxisAndOperation) {
     EXPECT_THAT(said, HasSubstr(" over ")) << trial;
   }
   EXPECT_THAT(said, ContainsRegex(in_message));
+}
+
+// A rank of a group that shares each product, alone and with two stages: the others wait for it in
+// a collective of their axis, or for one that does.
+TEST_P(Stopped, RankOfATensorGroupEndsAllWithAxisAndOperation) {
+  for (const std::int32_t pp : {1, 2}) {
+    Plan plan = tiny_plan("shardwise", 0, 1, 2 * pp);
+    plan.layout.tp = 2;
+    plan.layout.pp = pp;
+    plan.cluster = *with_gpus(plan.cluster, 2 * pp);
+    const std::string in_group =
+        "[a-z0-9_.]+ .(all_reduce|all_gather|reduce_scatter) over tp. runs";
+    std::string said;
+    for (int trial = 0; trial < 6 && !std::regex_search(said, std::regex(in_group)); ++trial) {
+      const std::size_t stopped =
+          static_cast<std::size_t>(GetParam()) + static_cast<std::size_t>(trial);
+      said = one_message(plan, stopped % static_cast<std::size_t>(2 * pp));
+      EXPECT_THAT(said, HasSubstr(" over ")) << trial;
+    }
+    EXPECT_THAT(said, ContainsRegex(in_group)) << "pp " << pp;
+  }
 }
 
 /// Runs of threads and of processes, all of whose processes are stopped for a time.

@@ -13,7 +13,6 @@
 #include <filesystem>
 #include <set>
 
-#include "planner/spec/text/error.h"
 #include "tests/planner/files/failure_of.h"
 #include "tests/support/scratch.h"
 
