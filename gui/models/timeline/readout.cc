@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/recorded/stage_timeline.h"
 #include "planner/spec/text/format.h"
 
 namespace shardwise::view {
@@ -35,12 +36,16 @@ double between(const Lane& lane, const std::vector<double>& sums, TimeRange rang
 Readout read_out(const StepLanes& step, TimeRange range) {
   Readout found;
   found.duration = range.length();
+  if (step.report && step.report->timeline) {
+    found.exposed_stage = busiest_of(step.report->timeline->stages);
+  }
   for (std::size_t stage = 0; stage < step.exposed.size(); ++stage) {
     const ExposedStrip& strip = step.exposed[stage];
     const double exposed = strip.until(range.to) - strip.until(range.from);
-    if (exposed <= found.exposed) continue;
-    found.exposed = exposed;
-    found.exposed_stage = stage;
+    if (stage == found.exposed_stage) found.exposed = exposed;
+    if (exposed <= found.most_exposed) continue;
+    found.most_exposed = exposed;
+    found.most_stage = stage;
   }
   for (const Lane& lane : step.lanes) {
     LaneReadout made;
@@ -61,9 +66,12 @@ Readout read_out(const StepLanes& step, TimeRange range) {
 
 std::string text_of(const Readout& readout) {
   const std::string duration = format_seconds(Seconds(readout.duration));
-  if (readout.exposed <= 0) return duration + ", nothing exposed";
-  return fmt::format("{}, exposed {} on stage {}", duration,
-                     format_seconds(Seconds(readout.exposed)), readout.exposed_stage);
+  if (readout.most_exposed <= 0) return duration + ", nothing exposed";
+  std::string text = fmt::format("{}, exposed {} on stage {}", duration,
+                                 format_seconds(Seconds(readout.exposed)), readout.exposed_stage);
+  if (readout.most_stage == readout.exposed_stage) return text;
+  return text + fmt::format(", the slowest; {} on stage {}",
+                            format_seconds(Seconds(readout.most_exposed)), readout.most_stage);
 }
 
 }  // namespace shardwise::view

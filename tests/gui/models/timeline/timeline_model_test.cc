@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "gui/models/timeline/readout.h"
 #include "planner/recorded/stage_timeline.h"
 #include "planner/spec/report/memory_labels.h"
+#include "planner/spec/text/format.h"
 #include "simulator/clock/step_report.h"
 #include "tests/gui/small_plan.h"
 
@@ -103,6 +105,17 @@ TEST(StepLanes, HaveTheExposedSecondsOfAStretchedAxis) {
   const double expected = exposed_of(*step.report);
   EXPECT_LT(expected, planned);
   EXPECT_NEAR(busiest_strip(step).whole(), expected, 1e-5 * expected);
+}
+
+// One number: what is read out of the step is the tile's, of the same stage.
+TEST(StepLanes, ReadOutTheExposedSecondsOfTheTile) {
+  for (const Plan& plan : {test::two_stage_plan(), test::four_stage_plan()}) {
+    const StepLanes step = step_lanes(plan);
+    const Readout whole = read_out(step, {0, step.length});
+    EXPECT_EQ(whole.exposed_stage, busiest_of(step.report->timeline->stages));
+    EXPECT_THAT(text_of(whole),
+                testing::HasSubstr("exposed " + format_seconds(Seconds(exposed_of(*step.report)))));
+  }
 }
 
 TEST(StepLanes, NameTheSpanThatIsExposedLongest) {
