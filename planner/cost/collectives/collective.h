@@ -15,7 +15,7 @@ namespace shardwise {
 
 /// "all_gather", "all_to_all" …
 std::string_view name_of(CollectiveKind kind);
-/// The same, and as nccl-tests spells them: "alltoall", "sendrecv".
+/// Reads name_of()'s names, and nccl-tests' spellings: "alltoall", "sendrecv".
 std::optional<CollectiveKind> collective_from_name(std::string_view name);
 
 /// Bytes on the bus for each byte of the buffer: busbw = bus_factor x bytes / time.
@@ -32,11 +32,11 @@ double bus_factor(CollectiveKind kind, std::int64_t ranks);
 Seconds collective_time(const ClusterSpec& cluster, CollectiveKind kind, Bytes bytes,
                         const GroupShape& group);
 
-/// What no implementation can beat: bytes each link must carry over the link's bandwidth.
+/// Bound that no implementation beats: bytes each link must carry over the link's bandwidth.
 Seconds collective_bound(const ClusterSpec& cluster, CollectiveKind kind, Bytes bytes,
                          const GroupShape& group);
 
-/// How collective_time arrived at its number, for --explain.
+/// Account of how collective_time arrived at its number, for --explain.
 struct CollectiveExplanation {
   Seconds time;
   Seconds bound;

@@ -37,7 +37,7 @@ class CollectiveTable {
     return Seconds(
         std::min(one.seconds + offset * one.slope, other.seconds + offset * other.slope));
   }
-  /// How long one link of a tier is busy with what one rank sends over it.
+  /// Time that one link of a tier is busy with what one rank sends over it.
   Seconds on_wire(std::size_t tier, double bytes) const {
     return Seconds(bytes * a_byte_.seconds[tier]);
   }
@@ -130,7 +130,7 @@ struct DataParallelShapes {
   GroupShape world;
 };
 
-/// What decides which of them are needed.
+/// Facts that decide which of them are needed.
 struct DataParallelNeeds {
   bool experts = false;            // the model has routed experts; their prices are else those of
                                    // one rank

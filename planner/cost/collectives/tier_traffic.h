@@ -17,7 +17,7 @@ struct TierTraffic {
   friend TierTraffic operator*(double factor, TierTraffic traffic);
 };
 
-/// Of one collective. docs/simulator.md, "Links", has what each kind sends.
+/// Traffic of one collective. docs/simulator.md, "Links", has what each kind sends.
 /// \param bytes  as collective_time counts them
 TierTraffic tier_traffic(const ClusterSpec& cluster, CollectiveKind kind, double bytes,
                          const GroupShape& group);

@@ -5,7 +5,7 @@
 
 namespace shardwise {
 
-/// What a GPU gives an attention kernel; rates per second.
+/// Limits of a GPU for an attention kernel; rates per second.
 struct AttentionLimits {
   double flops = 0;
   double bytes = 0;

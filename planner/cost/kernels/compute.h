@@ -43,7 +43,7 @@ Seconds memory_bound_time(const GpuSpec& gpu, Bytes moved, MoveKind kind = MoveK
 GemmBasis gemm_basis(const GpuSpec& gpu, DType dtype, std::int64_t groups, std::int64_t m,
                      std::int64_t n, std::int64_t k, GemmOutput output = GemmOutput::written);
 
-/// How a time came about, for --explain.
+/// Account of how a time came about, for --explain.
 struct ComputeExplanation {
   Seconds time;
   Seconds bound;  // peak or bandwidth limit

@@ -15,7 +15,7 @@ struct GemmShape {
   std::int64_t k = 1;
 };
 
-/// What a GPU gives a kernel; rates per second.
+/// Limits of a GPU for a kernel; rates per second.
 struct GemmLimits {
   double flops = 0;
   double bytes = 0;

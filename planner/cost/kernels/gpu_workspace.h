@@ -21,7 +21,7 @@ int cuda_capability(const GpuSpec& gpu);
 /// The architecture of a capability, as clusters name it; empty where there is none such.
 std::string_view cuda_architecture(int capability);
 
-// What our kernels need on a GPU besides what a layer hands them. The executor's kernels ask the
+// Memory our kernels need on a GPU besides what a layer hands them. The executor's kernels ask the
 // same functions.
 
 /// Blocks of a norm's backward, each with sums over its part of `rows` runs of `width` elements:
@@ -56,7 +56,7 @@ constexpr std::int64_t embedding_backward_workspace(std::int64_t tokens, std::in
   return sorted + embedding_segments(tokens) * width * 4;
 }
 
-/// What sums of a bias gradient's parts may take.
+/// Bytes that sums of a bias gradient's parts may take.
 inline constexpr std::int64_t kBiasGradientBytes = std::int64_t{1} << 20;
 /// Parts of `rows` whose `width` fp32 sums are made side by side before they are added up; of 64
 /// rows at least.
@@ -84,7 +84,7 @@ struct SdpaBackward {
   bool deterministic = false;  // in one order: JobSpec::deterministic
 
   constexpr std::int64_t tokens() const { return batch * sequence; }
-  /// Of the scores' gradients in bf16.
+  /// Bytes of the scores' gradients in bf16.
   constexpr std::int64_t score_bytes() const { return 2 * tokens() * heads.heads * sequence; }
 };
 
@@ -94,7 +94,7 @@ constexpr bool sdpa_backward_by_cudnn(const SdpaBackward& b) {
   return !b.deterministic || b.score_bytes() <= std::int64_t{1} << 30;
 }
 
-/// What an engine of cuDNN may need in the backward of bf16 attention besides our own workspace.
+/// Bytes an engine of cuDNN may need in the backward of bf16 attention besides our own workspace.
 ///
 /// The queries' gradients in fp32 once more where its kernels of sm_80 run; gradients of keys and
 /// values of every query's head where heads are grouped; the scores' gradients where it keeps to
@@ -109,8 +109,8 @@ constexpr std::int64_t sdpa_engine_bytes(const SdpaBackward& b) {
          (b.deterministic ? b.score_bytes() : 0);
 }
 
-/// With the gradients of queries, keys and values, which it does not put in their places; 0 where
-/// our kernels run it.
+/// Workspace and the gradients of queries, keys and values, which it does not put in their places;
+/// 0 where our kernels run it.
 constexpr std::int64_t sdpa_backward_workspace(const SdpaBackward& b) {
   constexpr std::int64_t kPiece = 256;
   if (!sdpa_backward_by_cudnn(b)) return 0;

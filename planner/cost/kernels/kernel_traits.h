@@ -5,13 +5,13 @@
 
 namespace shardwise {
 
-/// How our kernels work on a device, as far as prices, ledgers and programs differ by it. Kernels
+/// Traits of our kernels on a device, as far as prices, ledgers and programs differ by it. Kernels
 /// of CPUs have none of this; there are no others than those and CUDA's.
 struct KernelTraits {
   /// Products add to the residual stream and apply GELU and its gradient, and sum gradients of
   /// biases: on a CPU passes of their own.
   bool epilogues = false;
-  /// Of ungated activations the tanh GELU alone rides there; what is exact is a pass of its own.
+  /// The tanh GELU alone rides there, of ungated activations; what is exact is a pass of its own.
   bool fuses_activation = false;
   /// Gradients of a later micro-batch are added to the sum of the earlier ones as they are made,
   /// where both have one type and the engine makes no tensors of them. Elsewhere they are made
@@ -24,7 +24,7 @@ struct KernelTraits {
   bool chooses_loss_rows = false;
 };
 KernelTraits kernel_traits(const GpuSpec& gpu);
-/// With what depends on the model: which activation it has.
+/// Traits that include what depends on the model: its activation.
 KernelTraits kernel_traits(const GpuSpec& gpu, ActivationFunction activation);
 
 }  // namespace shardwise

@@ -44,10 +44,10 @@ double optimizer_traffic(const JobSpec& job, Kernels kernels,
 /// updates.
 double shared_norm_traffic(Kernels kernels);
 
-/// What a kernel of an operation that moves bytes does with them; copies for all that has no kind.
+/// Work of a kernel that moves bytes; copies for all that has no kind.
 MoveKind move_kind(const OperationSpec& op);
 
-/// What casting the operands of an 8-bit product moves, in bytes an element of each: read for the
+/// Traffic of casting the operands of an 8-bit product, in bytes an element of each: read for the
 /// largest value and read again where the scale follows from it, written as they are and transposed
 /// for the products of the backward pass. All zero for the other precisions.
 /// Source: pytorch/ao@05980129:torchao/testing/training/roofline_utils.py,

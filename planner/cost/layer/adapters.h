@@ -13,7 +13,7 @@ namespace shardwise {
 // parameters of its layers under the names that PEFT and bitsandbytes have in checkpoints. So a
 // plan keeps them with its model, and each cost follows from what is there.
 
-/// What the frozen matrices of a model's linear layers are kept as.
+/// Format that the frozen matrices of a model's linear layers are kept in.
 enum class BaseFormat : std::uint8_t {
   as_computed,
   nf4,         // bitsandbytes: half a byte an element and an fp32 scale for 64
@@ -42,7 +42,7 @@ std::vector<std::string> adapter_targets(const ModelSpec& model);
 /// tuners_utils.py (_maybe_include_all_linear_layers).
 std::vector<std::string> add_adapters(ModelSpec& model, const AdapterChoice& choice);
 
-/// What add_adapters() was given, if it was called; all-linear where that is what it comes to.
+/// Adapters that add_adapters() was given, if called; all-linear where that is what it comes to.
 std::optional<AdapterChoice> adapters_of(const ModelSpec& model);
 
 /// Whether it was.
@@ -54,13 +54,13 @@ bool is_adapter(const ParameterSpec& parameter);
 /// The model without what add_adapters() added.
 ModelSpec without_adapters(const ModelSpec& model);
 
-/// What stands beside the matrix of one GEMM.
+/// Adapter beside the matrix of one GEMM.
 struct AdaptedLinear {
   std::int64_t rank = 0;  // 0 for no adapter
   BaseFormat base = BaseFormat::as_computed;
   bool packed() const { return base == BaseFormat::nf4 || base == BaseFormat::nf4_double; }
 };
-/// By operation of the layer; empty where it has neither.
+/// Adapters by operation of the layer; empty where it has neither.
 std::vector<AdaptedLinear> adapted_linears(const LayerSpec& layer);
 
 /// Bytes of a frozen parameter on a rank that holds `elements` of it.

@@ -12,7 +12,7 @@ namespace shardwise {
 std::int64_t microbatches_a_sum(const JobSpec& job, const EngineProfile& engine,
                                 const ClusterSpec& cluster, const Layout& layout);
 
-/// What the gradients of a layer's weights move besides the inputs of their products. Of what only
+/// Traffic of the gradients of a layer's weights besides their products' inputs. For what only
 /// some micro-batches do the mean over them.
 class LayerGradients {
  public:
@@ -28,7 +28,7 @@ class LayerGradients {
         s_(sizes),
         begins_(1.0 / static_cast<double>(microbatches_a_sum)) {}
 
-  /// What a product does with them. They join those of earlier micro-batches in a buffer that
+  /// Output of a product for them. They join those of earlier micro-batches in a buffer that
   /// stays: in the product itself where that is fused.
   GemmOutput output() const;
   /// Setting them to zero, and adding what no product adds.

@@ -53,7 +53,7 @@ struct LeavingGradients {
   std::vector<GradientsMade> made;  // of tensors of their own, in the order of backward
 };
 
-/// What one layer of one kind costs one rank for ONE micro-batch, in bytes.
+/// Cost of one layer of one kind to one rank for ONE micro-batch, in bytes.
 ///
 /// Depends on the kind, tp, cp, ep, etp, micro_batch_size, sequence_parallel, recompute and cp_kind
 /// of the layout, on the job and on the engine, and on nothing else: the search caches it.
@@ -66,7 +66,7 @@ struct LayerMemory {
   PassMemory forward;
   PassMemory backward;
   LeavingGradients leaving;
-  // Of the blocks in between that full recompute leaves alone, when it takes every n-th only.
+  // Blocks in between that full recompute leaves alone, when it takes every n-th only.
   std::int32_t recompute_interval = 1;
   std::int64_t saved_whole = 0;
   PassMemory forward_whole;
@@ -83,11 +83,11 @@ struct LayerMemory {
   // and whose norm runs beside that reduction. Without the reduction's own buffers.
   bool reduces_apart = false;
   PassMemory reduction;
-  // Of a head that works with the embedding's table: bytes of the table's gradient that waits for
+  // Bytes of the table's gradient, in a head that works with the embedding's table, that wait for
   // the embedding's. Autograd then makes their sum; 0 where kernels add to a buffer.
   std::int64_t tied_gradient = 0;
-  // Of a frozen block under FSDP1 whose checkpoint is reentrant: what is there from its backward
-  // pass to the end of all layers', where the block is sharded.
+  // Bytes of a frozen block under FSDP1 whose checkpoint is reentrant: what is there from its
+  // backward pass to the end of all layers', where the block is sharded.
   std::int64_t left_behind = 0;
   std::int64_t tables = 0;  // kept once a stage: angles of the rotary embedding, attention mask
   std::int64_t gather_buffer = 0;  // kept once a stage: Megatron's global buffer
@@ -117,7 +117,7 @@ LayerMemory layer_memory(const ModelSpec& model, const LayerSpec& layer, const J
 std::vector<LayerMemory> layer_memories(const ModelSpec& model, const JobSpec& job,
                                         const EngineProfile& engine, const Layout& layout);
 
-/// How the layer's tensors wait for backward, nothing recomputed but single operations.
+/// Form in which the layer's tensors wait for backward, nothing recomputed but single operations.
 SavedTensors layer_saves(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
                          const EngineProfile& engine, const Layout& layout);
 

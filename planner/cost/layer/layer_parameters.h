@@ -22,7 +22,7 @@ struct TensorGroup {
 };
 inline constexpr int kMaxTensorGroups = 24;
 
-/// What one rank holds of a parameter after tp, ep and etp: `count` tensors [rows, row_elements].
+/// Part of a parameter on one rank after tp, ep and etp: `count` tensors [rows, row_elements].
 struct LocalTensor {
   std::int64_t rows = 0;
   std::int64_t row_elements = 1;
@@ -32,7 +32,7 @@ struct LocalTensor {
 /// \param copies  ranks that have the same part of it: parameter_copies()
 LocalTensor local_tensor(const ParameterSpec& parameter, const EngineProfile& engine,
                          const Layout& layout, std::int64_t copies = 1);
-/// The same of what an engine keeps as one tensor: rows of one element, where it has several.
+/// Part of what an engine keeps as one tensor: rows of one element, where it has several.
 LocalTensor local_tensor(const LayerSpec& layer, const RegisteredTensor& registered,
                          const EngineProfile& engine, const Layout& layout);
 

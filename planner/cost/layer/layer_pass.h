@@ -9,14 +9,14 @@
 
 namespace shardwise {
 
-/// What happens to a weight gradient between its GEMM and the reduction.
+/// Way of a weight gradient between its GEMM and the reduction.
 enum class WeightGradients : std::uint8_t {
   fused,        // the GEMM adds it to a buffer that is counted elsewhere
   temporary,    // a tensor of its own until it is added to that buffer
   accumulated,  // a tensor of its own until the unit's reduction
 };
 
-/// How a layer's operations are run.
+/// Rules by which a layer's operations are run.
 struct PassRules {
   std::int64_t input = 0;  // bytes of the layer's input
   std::int64_t gradient_bytes = 2;

@@ -74,10 +74,10 @@ class LayerNotes {
   /// Whether kernels of the forward pass begin the backward pass.
   bool late() const { return late_; }
 
-  /// How often what is noted from now on runs again before backward.
+  /// Sets how often what is noted from now on runs again before backward.
   void set_again(double share) { again_ = share; }
-  /// From now on what is noted of the forward pass begins the backward pass: it is kept until the
-  /// end of the layer.
+  /// Lets what is noted of the forward pass from now on begin the backward pass: it is kept until
+  /// the end of the layer.
   void set_late(bool late) { late_ = late; }
 
   /// \pre lists_gemms()
@@ -88,7 +88,7 @@ class LayerNotes {
   void add(LayerItem collective, std::size_t at);
   /// One among what begins the backward pass: set_late(). \pre lists_items()
   void keep(LayerItem collective);
-  /// What `times` collectives of a pass send.
+  /// Adds what `times` collectives of a pass send.
   void add_traffic(Pass pass, double times, const TierTraffic& once) {
     traffic_ += times * (1 + again(pass)) * once;
   }
@@ -106,7 +106,7 @@ class LayerNotes {
   std::vector<LayerItem> kept_;
 };
 
-/// Prices that the operations of a layer are summed from. What is priced is noted.
+/// Prices that the operations of a layer are summed from. Notes all that it prices.
 class LayerPricer {
  public:
   LayerPricer(const LayerSpec& layer, const JobSpec& job, const ClusterSpec& cluster,
@@ -131,8 +131,8 @@ class LayerPricer {
   }
   Seconds moved(Pass pass, MoveKind kind, double bytes, int kernels = 1, double times = 1) const;
   Seconds collective(CollectiveKind kind, double bytes, const GroupShape& group) const;
-  /// How a collective lies among the kernels: beside the one that follows, as steps one after the
-  /// other, and before which item.
+  /// Position of a collective among the kernels: beside the one that follows, as steps one after
+  /// the other, and before which item.
   struct Placing {
     bool beside = false;
     double times = 1;

@@ -30,13 +30,13 @@ struct PassTime {
 
   Seconds compute() const { return gemm + attention + memory_bound; }
   Seconds exposed() const { return tp + cp + ep; }
-  /// How long the layer holds the compute stream.
+  /// Time that the layer holds the compute stream.
   Seconds stream() const { return compute() + exposed(); }
   PassTime& operator+=(const PassTime& other);
   friend PassTime operator*(double factor, const PassTime& time);
 };
 
-/// What one layer of one kind costs one rank for one micro-batch.
+/// Cost of one layer of one kind to one rank for one micro-batch.
 ///
 /// Depends on the kind and on tp, cp, ep, etp, micro_batch_size, sequence_parallel, recompute,
 /// recompute_interval, cp_kind, fp32_gradients and order of the layout (and, through the place of

@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-/// What one operation of a layer reads, keeps and needs on one rank for one micro-batch, in bytes.
+/// Bytes that one operation of a layer reads, keeps and needs on one rank for one micro-batch.
 ///
 /// Tensors are numbered: 0 is the layer's input, i + 1 is what operation i hands on. Operations
 /// that one kernel computes (queries, keys and values; gate and up, where they are one matrix) are

@@ -10,7 +10,7 @@ namespace shardwise {
 
 inline constexpr std::int64_t kFp32Bytes = 4;
 inline constexpr std::int64_t kMaskBytes = 1;
-/// Of a row whose logits are cut over ranks, what each rank knows: its largest logit, the sum of
+/// Bytes each rank knows of a row whose logits are cut over ranks: its largest logit, the sum of
 /// e^(logit - largest), and the target's logit.
 inline constexpr std::int64_t kRowStatisticsBytes = 3 * kFp32Bytes;
 
@@ -96,7 +96,7 @@ struct OperationSizes {
   }
   /// Tokens whose logits exist at once, `op` being the head's product or the loss.
   std::int64_t loss_rows(const OperationSpec& op) const;
-  /// How often our head works on so many, one after the other. \pre by_rows()
+  /// Times our head works on so many, one after the other. \pre by_rows()
   std::int64_t loss_pieces(const OperationSpec& op) const {
     return loss == LossKernel::chunked ? ceil_div(tokens, loss_rows(op)) : 1;
   }
@@ -122,7 +122,7 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
 /// tuners_utils.py, cast_adapter_dtype and _cast_input_dtype.
 bool multiplies_adapters_wide(const JobSpec& job, const EngineProfile& engine);
 
-// What each kind of operation keeps and needs; what it reads is filled in by the caller.
+// Sizes what each kind of operation keeps and needs; the caller fills in what it reads.
 void size_norm(OperationMemory& m, const OperationSizes& s);
 void size_gemm(OperationMemory& m, const OperationSizes& s);
 /// Adds what an adapter beside the product of a sized `m`, or the 4 bits of its matrix, take.

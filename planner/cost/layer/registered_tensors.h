@@ -30,7 +30,7 @@ using RegisteredTensor = std::vector<std::int32_t>;
 /// megatron/core/models/gpt/gpt_layer_specs.py, get_gpt_layer_with_transformer_engine_submodules.
 std::vector<RegisteredTensor> registered_tensors(const LayerSpec& layer, const JobSpec& job,
                                                  const EngineProfile& engine);
-/// The same as Megatron's modules hold and register them.
+/// Tensors as Megatron's modules hold and register them.
 std::vector<RegisteredTensor> megatron_tensors(const LayerSpec& layer);
 
 /// Dimension 1 of a matrix as Megatron's modules hold it, [out, in], where a checkpoint may have

@@ -8,12 +8,12 @@
 
 namespace shardwise {
 
-/// How tensors wait for backward: as they were computed, or narrower as the job asks
+/// Form in which tensors wait for backward: as they were computed, or narrower as the job asks
 /// (JobSpec::saved_linear_inputs and its neighbours).
 struct SavedTensors {
   std::vector<std::int64_t> bytes;    // while it waits, by number of the tensor
   std::vector<std::int64_t> widened;  // by operation: what its backward reads, widened again
-  // What kernels that do nothing else read and write to narrow and to widen: bytes and kernels. An
+  // Cost of kernels that only narrow and widen: bytes read and written, and their number. An
   // 8-bit product casts its input in any case, and reads it in 8 bits.
   std::int64_t narrowing = 0;
   std::int64_t widening = 0;

@@ -18,10 +18,10 @@ struct BufferGap {
   std::int64_t end = 0;
 };
 
-/// How Megatron-FSDP lays out the tensors of a unit, or of a bucket outside the units.
+/// Layout that Megatron-FSDP gives the tensors of a unit, or of a bucket outside the units.
 ///
 /// All start at multiples of a chunk, the least common multiple of their rows, so that no rank's
-/// piece begins inside a row. Of tensors that end inside a chunk, two may share it, one from its
+/// piece begins inside a row. Two tensors that end inside a chunk may share it, one from its
 /// start and one up to its end; those smaller than a chunk fill what is left, or follow at the end.
 /// Source: Megatron-LM@d98e8a64:megatron/core/distributed/fsdp/src/megatron_fsdp/
 /// param_and_grad_buffer.py:259-386 (build_data_parallel_buffer_index), 1875-1913.

@@ -12,7 +12,7 @@ namespace shardwise {
 /// products. docs/layer_time.md, "Tensor, context and expert parallelism".
 class TensorRegion {
  public:
-  /// What is charged goes to `forward` and `backward`, which must outlive the region.
+  /// Charges go to `forward` and `backward`, which must outlive the region.
   TensorRegion(const LayerPricer& pricer, const Layout& layout, PassTime& forward,
                PassTime& backward)
       : pricer_(pricer),

@@ -9,7 +9,7 @@ namespace shardwise {
 
 /// Elements of the token table, on this rank; 0 where no kind of layer is an embedding.
 std::int64_t table_elements(std::span<const LayerMemory> by_kind);
-/// The same as a tensor, where it is trained; one without rows where it is not.
+/// Token table as a tensor, where it is trained; one without rows where it is not.
 TensorGroup token_table(std::span<const LayerMemory> by_kind);
 
 /// Whether a trained tensor of a layer is the token table: of an embedding, all over the

@@ -13,7 +13,7 @@ constexpr bool is_root(LayerRole role) {
   return role == LayerRole::embedding || role == LayerRole::head || role == LayerRole::mtp;
 }
 
-/// What data parallelism holds of a stage under an engine with a planned arena, from the first
+/// Buffers of data parallelism on a stage under an engine with a planned arena, from the first
 /// operation of a step that needs it to the last, whatever runs: a plan that does not depend on
 /// when communication ends. A unit is what of a layer is shared out: nothing of one rank's own.
 struct ArenaBuffers {
@@ -28,7 +28,7 @@ struct ArenaBuffers {
 };
 ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context);
 
-/// The same as a part of the ledger.
+/// Buffers of `arena` as a part of the ledger.
 StageBuffers stage_buffers_of(const ArenaBuffers& arena);
 
 /// Elements of a layer that are gathered, and of them those in 8 bits. \param multiple

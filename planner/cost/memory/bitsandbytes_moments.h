@@ -19,9 +19,9 @@ struct BlockMoments {
   std::int64_t paged = 0;   // bytes in managed memory, in place of the elements
 };
 
-/// Of one rank, tensor by tensor. Tensors below 4,096 elements stay in fp32, and so do embeddings,
-/// as transformers' Trainer asks; tensors below 100,000 elements are not paged; scales never are.
-/// Parts of a tensor that ranks share are taken as equal.
+/// Moments of one rank, tensor by tensor. Tensors below 4,096 elements stay in fp32, and so do
+/// embeddings, as transformers' Trainer asks; tensors below 100,000 elements are not paged; scales
+/// never are. Parts of a tensor that ranks share are taken as equal.
 /// \pre is_bitsandbytes(rules.adamw)
 /// Source: bitsandbytes@0.50.2:bitsandbytes/optim/optimizer.py, Optimizer2State.init_state and
 /// get_state_buffer; transformers@v5.23.0:src/transformers/trainer.py, create_optimizer.

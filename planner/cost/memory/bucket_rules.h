@@ -33,7 +33,7 @@ std::int64_t bucket_limit(const EngineProfile& engine, const Layout& layout);
 /// Source: Megatron-LM@d98e8a64:megatron/core/distributed/distributed_data_parallel.py:121-172.
 bool has_single_buckets(const EngineProfile& engine, const Layout& layout, bool first);
 
-/// How the buckets of one chunk of a stage are filled and padded. Of two, the first is of dense
+/// Rules by which buckets of a chunk of a stage are filled and padded. The first of two is of dense
 /// parameters, the second of routed experts'.
 ///
 /// Under Megatron the tensor with which a bucket has `limit` elements is its last. With the
@@ -156,7 +156,7 @@ class BucketFiller {
   std::array<Open, 2> open_;
 };
 
-/// What a chunk registers in another place than with the layer that uses it.
+/// Parameters a chunk registers in another place than with the layer that uses it.
 ///
 /// Megatron registers multi-token prediction between the last norm and the head's matrix, and puts
 /// a copy of the token table in front of all else of its chunk. Without it a copy is the head's

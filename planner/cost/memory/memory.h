@@ -24,7 +24,7 @@ struct GpuKernels {
   int capability = 0;
 };
 
-/// What a job, an engine and a machine fix for every layout. A plain value made once for a search.
+/// Facts a job, an engine and a machine fix for every layout. A plain value made once for a search.
 struct MemoryRules {
   const EngineProfile* engine = nullptr;
   RuntimeMemory runtime;
@@ -54,11 +54,11 @@ struct MemoryRules {
 };
 MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
                          const RuntimeMemory& runtime);
-/// The same on a machine: with its runtime_memory, shard_multiple and our kernels' workspace.
+/// Rules on a machine: with its runtime_memory, shard_multiple and our kernels' workspace.
 /// \param model, job  must outlive the result
 MemoryRules memory_rules_on(const GpuSpec& gpu, const ModelSpec& model, const JobSpec& job,
                             const EngineProfile& engine);
-/// With the hosts of a cluster, for what is offloaded to them.
+/// Adds the hosts of a cluster, for what is offloaded to them.
 MemoryRules with_hosts(MemoryRules rules, const ClusterSpec& cluster);
 
 /// A unit of gathering and reduction (an FSDP unit): the trained elements of one layer on a rank.
@@ -71,7 +71,7 @@ struct Unit {
   std::int64_t gathered() const { return dense + routed + frozen; }
 };
 
-/// What is gathered for a layer; frozen weights travel like the others.
+/// Unit that is gathered for a layer; frozen weights travel like the others.
 Unit gathered_unit(const LayerMemory& layer);
 
 /// Which instant of a layer's pass.
@@ -124,7 +124,7 @@ struct StageParts {
   std::vector<std::int64_t> chunk_saved;  // activations of one micro-batch, by model chunk
   std::vector<std::int64_t> chunk_trained;  // elements, by model chunk
   std::vector<std::int32_t> chunk_like;     // by chunk: the first one that has the same layers
-  /// By chunk, forward and backward: bytes of other_passes(), where remember_other_passes() was
+  /// Bytes of other_passes() by chunk, forward and backward, where remember_other_passes() was
   /// asked to keep them.
   std::vector<std::array<std::int64_t, 2>> in_flight;
   std::int64_t routed_saved = 0;   // part of them that grows with the tokens experts get
@@ -155,7 +155,7 @@ struct StageParts {
   };
   std::vector<OrderedRun> in_order;
   bool shares_table = false;  // holds a token table that another stage holds too
-  /// By chunk, of chunks with the same layers those of the first: the last layer of each kind,
+  /// Moments by chunk, with the same layers those of the first chunk: the last layer of each kind,
   /// before which most is saved.
   std::vector<StageMoment> moments;
   /// Others of a kind that may be fuller in backward: those after which most is done, and those
@@ -163,7 +163,7 @@ struct StageParts {
   std::vector<StageMoment> inner_moments;
 };
 
-/// By chunk of a stage: the first one that has the same layers.
+/// First chunk that has the same layers, by chunk of a stage.
 std::vector<std::int32_t> chunks_alike(const StageLayers& layers);
 
 /// The parameters of one layer alone, and of a copy of the token table. \pre `layer` outlives it
@@ -187,10 +187,10 @@ StageMemory stage_memory(const StageParts& parts, const StageContext& context);
 /// MemoryPeaks::needed of a ledger. \pre `rules` are those that it was made by
 Bytes needed_memory(const StageMemory& memory, const MemoryRules& rules);
 
-/// Of what is offloaded, on the host of a rank.
+/// Bytes of what is offloaded, on the host of a rank.
 std::int64_t host_bytes(const StageParts& parts, const StageContext& context);
 
-/// What may come on top of a ledger's peak, by source of doubt: the upper bound is the peak and all
+/// Bytes that may top a ledger's peak, by source of doubt: the upper bound is the peak and all
 /// of them.
 struct MemoryDoubt {
   std::int64_t allocator = 0;     // fragmentation beyond the expected slack

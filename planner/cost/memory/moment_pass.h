@@ -8,7 +8,7 @@ namespace shardwise {
 /// The pass of the layer that runs at `moment`.
 PassMemory pass_of(const StageBuffers& buffers, const StageMoment& moment, bool backward);
 
-/// What is there of a layer when its backward pass is done and its gradients are joined in a flat
+/// Bytes of a layer when its backward pass is done and its gradients are joined in a flat
 /// tensor, under joins_root() engines: all of them, the gradients of its output and its input, and
 /// what recompute began with.
 ///

@@ -26,7 +26,7 @@ struct RankPart {
 /// \param last  of the last rank; if not, of the first. Routed experts are divided on their own.
 RankPart rank_part(const StageParts& parts, const ShardRanks& ranks, bool last);
 
-/// What steps of DeepSpeed's ZeRO-1 and 2 hold at their fullest, of the first rank and the last:
+/// Bytes steps of DeepSpeed's ZeRO-1 and 2 hold at their fullest, of the first rank and the last:
 /// the norm casts each piece to fp64, then the part is joined from whole gradients and cast, which
 /// frees them, and the optimizer runs.
 /// \param moments  that the first step makes

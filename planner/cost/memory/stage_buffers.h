@@ -24,10 +24,10 @@ struct WholeWeights {
 /// narrow.
 WholeWeights of_units(std::int64_t elements, const Unit& unit, std::int64_t room);
 
-/// What moves weights and gradients of a stage between shards and whole, whatever layer runs.
+/// Buffers that move weights and gradients of a stage between shards and whole, whatever runs.
 struct StageBuffers {
   bool constant = false;  // all of it exists in forward too: a planned arena
-  // Of a reduce-scatter with fp32 accumulation beside backward: what arrives, and its sums.
+  // Bytes of a reduce-scatter with fp32 accumulation beside backward: what arrives, and its sums.
   Amount received;
   Amount sums;
   bool first_pass = false;  // gathers_in_use_first() holds, and it is that pass
@@ -71,7 +71,7 @@ BuffersBetweenSteps buffers_between_steps(const StageBuffers& buffers, const Sta
 /// Whether a rank has its shard of the gradients, and reduce_buffer(), from the start.
 bool keeps_gradient_shards(const EngineProfile& engine, const Layout& layout);
 
-/// What all reductions go through, one tensor after the other.
+/// Buffer that all reductions go through, one tensor after the other.
 Amount reduce_buffer(const MemoryRules& rules, const Layout& layout);
 
 /// Whether sharded gradients are reduced with the last of several micro-batches alone, from

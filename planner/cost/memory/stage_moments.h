@@ -18,7 +18,7 @@ struct OtherPasses {
 };
 OtherPasses other_passes(const StageParts& parts, const StageContext& context, std::int32_t chunk,
                          bool backward);
-/// The same while a pass runs whose gradients join those of others.
+/// Other passes while one runs whose gradients join those of others.
 OtherPasses other_passes_when_joining(const StageParts& parts, const StageContext& context,
                                       std::int32_t chunk);
 
@@ -26,7 +26,7 @@ OtherPasses other_passes_when_joining(const StageParts& parts, const StageContex
 /// one pipeline. \param choices  of the stage, by parts.chunk_like
 void remember_other_passes(StageParts& parts, const HeldChoices& choices);
 
-/// What messages between stages hold while passes run: the gradient that a stage sent last, or,
+/// Bytes messages between stages hold while passes run: the gradient that a stage sent last, or,
 /// under a planned arena, the buffers of message_slots().
 Amount message_buffers(const StageParts& parts, const StageContext& context);
 
@@ -34,7 +34,7 @@ Amount message_buffers(const StageParts& parts, const StageContext& context);
 /// micro-batch is in flight. \param joined  joined_pass()
 bool ends_backward(const StageBuffers& buffers, bool joined);
 
-/// What two layers keep at most whose passes follow one another: of all that is offloaded no more
+/// Bytes two layers keep at most whose passes follow one another: of all that is offloaded no more
 /// is on the GPU at once (OffloadedActivations).
 std::int64_t offload_room(const StageParts& parts, const StageContext& context);
 
@@ -63,7 +63,7 @@ Amount gradients_made(const StageBuffers& buffers, const StageMoment& moment, bo
                       bool joined, const StageParts& parts, const StageContext& context,
                       const StageStates& states);
 
-/// What a stage holds at one moment of a micro-batch beyond its states and resident buffers.
+/// Bytes a stage holds at one moment of a micro-batch beyond its states and resident buffers.
 struct PassBytes {
   std::int64_t activations = 0;
   std::int64_t in_flight = 0;
@@ -91,7 +91,7 @@ struct FullestMoment {
   bool first_pass = false;  // StageBuffers::first_pass
   bool first_microbatch = false;  // StageBuffers::first_microbatch
 };
-/// Of the other passes in flight at that moment.
+/// Bytes of the other passes in flight at that moment.
 HeldPasses held_at(const FullestMoment& at, const StageParts& parts, const StageContext& context);
 /// \param first_pass  of the job's first pass. \pre gathers_in_use_first(), if so
 FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,

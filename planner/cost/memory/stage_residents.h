@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What libraries hold on a stage from the first pass on, whatever runs.
+/// Bytes libraries hold on a stage from the first pass on, whatever runs.
 struct StageResidents {
   Amount gather_buffer;  // Megatron's global buffer: gathered input of a head, attention scores
   Amount framework_workspace;
@@ -37,7 +37,7 @@ Amount communicators(const Layout& layout, const MemoryRules& rules);
 /// units come and go, as no rank shares them or hardly anything is trained.
 bool has_slack_of_whole(const StageParts& parts, const Layout& layout, const MemoryRules& rules);
 
-/// What the caching allocator reserves and does not hand out. Source: as above.
+/// Bytes the caching allocator reserves and does not hand out. Source: as above.
 std::int64_t allocator_slack_bytes(std::int64_t allocated, std::int64_t states,
                                    const StageParts& parts, const Layout& layout,
                                    const MemoryRules& rules);

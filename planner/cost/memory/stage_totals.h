@@ -10,8 +10,8 @@ namespace shardwise {
 /// The parts that stage_peaks() adds up, for callers that look at millions of layouts: each depends
 /// on a few choices of a layout and serves all that share them. In bytes.
 
-/// Of the states; whatever is recomputed, and whatever schedule runs. Kept from the first step on
-/// but for what backward makes and the step frees.
+/// Bytes of the states; whatever is recomputed, and whatever schedule runs. Kept from the first
+/// step on but for what backward makes and the step frees.
 struct StateTotals {
   std::int64_t resting = 0;
   std::int64_t buffer = 0;          // of reductions, there all the time
@@ -22,7 +22,7 @@ struct StateTotals {
 };
 StateTotals state_totals(const StageStates& states);
 
-/// Of the fullest moment of a micro-batch; whatever data parallelism does with the states, as far
+/// Bytes at the fullest moment of a micro-batch; whatever data parallelism does with states, as far
 /// as pass_follows_mesh() is false.
 struct PassTotals {
   std::int64_t bytes = 0;           // without gradients that the step frees
@@ -42,7 +42,7 @@ bool pass_follows_mesh(const StageContext& context);
 inline constexpr std::size_t kPassNumbers = 128;
 std::size_t pass_number(const EngineProfile& engine, const Layout& layout);
 
-/// Of what libraries hold, whatever layers keep and whatever runs.
+/// Bytes that libraries hold, whatever layers keep and whatever runs.
 struct ResidentTotals {
   std::int64_t workspace = 0;  // from the first pass on
   std::int64_t communicators = 0;
@@ -60,7 +60,7 @@ StagePeaks least_peaks(const StateTotals& states, std::int64_t least_pass,
                        const ResidentTotals& residents, const StageParts& parts,
                        const StageContext& context);
 
-/// What may come on top of `reserved` bytes.
+/// Bytes that may come on top of `reserved` ones.
 MemoryDoubt memory_doubt(std::int64_t reserved, const PassTotals& pass,
                          const ResidentTotals& residents, const StageParts& parts,
                          const MemoryRules& rules);

@@ -15,12 +15,12 @@ namespace shardwise {
 Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const Layout& layout,
                      Placement placement, std::int64_t multiple);
 
-/// What a rank has room for of a state: placed_elements(), or, where units end with the last piece
-/// (MemoryRules::whole_pieces), all pieces of the most finely cut state that it has.
+/// Elements of a state a rank has room for: placed_elements(), or, where units end with the last
+/// piece (MemoryRules::whole_pieces), all pieces of the most finely cut state that it has.
 Unit held_elements(const StageParts& parts, const MemoryRules& rules, const Layout& layout,
                    Placement placement);
 
-/// What an optimizer step holds and frees, at its fullest.
+/// Bytes an optimizer step holds and frees, at its fullest.
 struct StepTensors {
   Amount gradients;         // made in backward: a rank's, or those of tensors it has a part of
   Amount joined;            // copy of several that the optimizer steps on at once, in one tensor
@@ -56,7 +56,7 @@ struct StageStates {
   Amount step_scratch;        // temporaries of the optimizer step
   Amount narrow_casts;        // casts for products in 8 bits, from the first pass on
   Amount narrow_scales;       // and their scales
-  /// Of all moments on the GPU.
+  /// Bytes of all moments on the GPU.
   std::int64_t moment_bytes() const {
     return moments.bytes() + narrow_moments.bytes() + moment_scales.bytes();
   }

@@ -18,7 +18,7 @@ struct StepRange {
   }
 };
 
-/// What the block depends on.
+/// Facts that the block depends on.
 struct StepBlockShape {
   std::int64_t microbatches = 1;
   std::int64_t tokens = 0;        // of a micro-batch on a rank
@@ -48,7 +48,7 @@ struct StepBlock {
   std::int64_t bytes = 0;
 };
 
-/// What a device's sum of squares may take. Source: docs/executor.md, The order of sums: 256
+/// Bytes a device's sum of squares may take. Source: docs/executor.md, The order of sums: 256
 /// exponents of 128 bits; on GPUs 512 parts in fp64.
 inline constexpr std::int64_t kSquaresBytes = 4096;
 

@@ -23,7 +23,7 @@ struct UnitElements {
 
   std::int64_t trained() const { return dense + routed; }
   std::int64_t elements() const { return dense + routed + frozen; }
-  /// What a rank has room for that has it whole, of gradients and of weights.
+  /// Elements a rank has room for that has it whole, of gradients and of weights.
   std::int64_t trained_room() const {
     return padded_whole ? padded_dense + padded_routed : trained();
   }
@@ -31,7 +31,7 @@ struct UnitElements {
     return padded_whole ? padded_dense + padded_routed + padded_frozen : elements();
   }
 };
-/// Of one layer; trained parameters that fill root_buckets() are none of it.
+/// Elements of one layer; trained parameters that fill root_buckets() are none of it.
 /// \param copied  of the token table of another stage, which the layer holds too
 /// \param multiple  shard_multiple
 UnitElements unit_elements(const LayerMemory& layer, std::int64_t copied,
@@ -43,7 +43,7 @@ UnitElements unit_elements(const LayerMemory& layer, std::int64_t copied,
 /// param_and_grad_buffer.py:285-288, 1279.
 bool pads_whole_units(const EngineProfile& engine, const Layout& layout);
 
-/// With its distributed optimizer Megatron gives a token table that the first and the last stage
+/// Megatron with its distributed optimizer gives a token table that the first and the last stage
 /// hold (`shared_embedding`) a bucket of its own on both, even where all else of the stage is one.
 /// Source: Megatron-LM@d98e8a64:megatron/core/optimizer/distrib_optimizer.py:530-583;
 /// megatron/core/models/common/language_module/language_module.py:263-290.

@@ -12,7 +12,7 @@ namespace shardwise {
 bool has_unit_queues(const EngineProfile& engine);
 
 /// Whether the first pass of a job gathers the tensor in use alone, as it records the order in
-/// which later ones gather ahead: DeepSpeed's ZeRO-3. Of several micro-batches the second is a
+/// which later ones gather ahead: DeepSpeed's ZeRO-3. The second of several micro-batches is a
 /// later one.
 bool gathers_in_use_first(const StageContext& context);
 /// Elements of the largest one that an operation of the layer works with; 0 while the loss runs. A
@@ -45,7 +45,7 @@ class MeanUnit {
 };
 std::int64_t mean_unit(const StageParts& parts);
 
-/// What a rank has room for that has a layer whole: of its gradients, and of its weights.
+/// Elements a rank has room for that has a layer whole: of its gradients, and of its weights.
 struct WholeUnit {
   std::int64_t trained = 0;
   std::int64_t gathered = 0;
@@ -61,7 +61,7 @@ class UnitQueues {
 
   const WholeUnit& block() const { return block_; }      // the largest
   const WholeUnit& outside() const { return outside_; }  // embedding and head together
-  /// Of two buffers that units take turns with, those that they do.
+  /// Buffers in use, of two that units take turns with.
   std::int64_t buffers() const { return std::min<std::int64_t>(2, blocks_); }
 
   /// Weights of the layer that runs, with a table that its head shares where no unit has it. Of a
@@ -82,7 +82,7 @@ class UnitQueues {
   /// Source: Megatron-LM@d98e8a64:megatron/core/distributed/fsdp/src/megatron_fsdp/
   /// param_and_grad_buffer.py:3891-3954 (wait_for_previous_grad_reduce).
   std::int64_t reducing(const StageMoment& moment) const;
-  /// The same beside two buffers that the units take turns with: those of embedding or head, which
+  /// Bytes beside two buffers that the units take turns with: those of embedding or head, which
   /// lie outside and are freed when two other units have been made.
   /// Source: as above, :740, 842, 3956-3978 (FixedPoolAllocator, _enforce_double_buffer_limit).
   std::int64_t reducing_outside(const StageMoment& moment) const;
@@ -94,7 +94,7 @@ class UnitQueues {
   /// Whether DeepSpeed's queue has come to the embedding or the head, which is gathered whole.
   bool takes_table(const StageMoment& moment, bool backward) const;
 
-  /// What of `elements` of blocks is with padding.
+  /// Elements of blocks with their padding.
   static std::int64_t padded(std::int64_t elements, std::int64_t block, std::int64_t room);
   bool has_head(const StageMoment& moment) const {
     return moment.layer->role != LayerRole::head && moment.outside_after > 0;

@@ -20,7 +20,7 @@ constexpr std::int64_t unit_room(std::int64_t elements, std::int64_t ranks, std:
   return (elements + step - 1) / step * step;
 }
 
-/// The same of a layer's trained parameters: its dense unit and its routed one.
+/// Room of a layer's trained parameters: its dense unit and its routed one.
 struct TrainedRoom {
   std::int64_t dense = 0;
   std::int64_t routed = 0;

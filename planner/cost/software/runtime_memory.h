@@ -7,8 +7,8 @@
 
 namespace shardwise {
 
-/// What software takes on a GPU under an engine: context, workspaces and communicators by the GPU's
-/// architecture, the allocator's slack by engine. A part that `engine.runtime` states already
+/// Memory software takes on a GPU under an engine: context, workspaces and communicators by the
+/// GPU's architecture, the allocator's slack by engine. A part that `engine.runtime` states already
 /// stays. The figures, their sources and residuals are configs/engines/runtime.json and
 /// allocator.json.
 RuntimeMemory runtime_memory(const EngineProfile& engine, const GpuSpec& gpu);

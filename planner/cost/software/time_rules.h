@@ -14,7 +14,7 @@ inline constexpr double kMostOverlapTax = 0.5;
 struct OverlapTax {
   double gemm = 0;   // of matrix products
   double other = 0;  // of everything else: the multiprocessors that the collective occupies
-  /// Of an operation of whose time `products` goes to matrix products and `rest` to other compute;
+  /// Loss of an operation that spends `products` on matrix products and `rest` on other compute;
   /// what else there is takes no multiprocessors.
   double of(double products, double rest) const { return products * gemm + rest * other; }
 };
@@ -34,7 +34,7 @@ double shared_rate(const GpuSpec& gpu, double threads, double all);
 /// \param across_nodes  the collective leaves the node
 OverlapTax overlap_tax(const GpuSpec& gpu, bool across_nodes, Kernels kernels);
 
-/// What a job, an engine and a machine fix for every layout. A plain value made once for a search.
+/// Facts a job, an engine and a machine fix for every layout. A plain value made once for a search.
 struct TimeRules {
   const EngineProfile* engine = nullptr;
   const ClusterSpec* cluster = nullptr;

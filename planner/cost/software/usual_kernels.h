@@ -35,7 +35,7 @@ bool steps_with_torch_adamw(const JobSpec& job, const EngineProfile& engine);
 /// are; FSDP2's are DTensors, which its kernels do not take.
 bool takes_bitsandbytes(const JobSpec& job, const EngineProfile& engine);
 
-/// What a job leaves to its engines and changes its memory, a sentence each: the loss, the norm,
+/// Choices a job leaves to its engines that change memory, a sentence each: the loss, the norm,
 /// the optimizer's update, checkpoints of frozen blocks. Engines that take the same share a
 /// sentence; ids end in ".usual".
 /// \param adamw_open  nobody asked for a job.adamw

@@ -25,10 +25,10 @@ class BucketStreams {
   BucketStreams(const StageTimes& stages, const LeafContext& context, const PipelineRun& run,
                 const PassLosses& losses);
 
-  /// How much later than alone `stage` is, as its first passes wait for parameters: those of later
-  /// stages come while the pipeline fills. \param begins  so much later than in `run`
+  /// Delay of `stage` against running alone, as its first passes wait for parameters: those of
+  /// later stages come while the pipeline fills. \param begins  so much later than in `run`
   double late(std::size_t stage, double begins = 0);
-  /// How much later than alone the host of `stage` ends a first pass for the gathers that it issues
+  /// Delay of the host of `stage` at the end of a first pass, for the gathers that it issues
   /// beside it.
   double gathers_issued_late(std::size_t stage);
   /// Its passes have more to wait for: layers of `passes` wait until their parameters are there.
@@ -59,7 +59,7 @@ class BucketStreams {
     double length = 0;
     std::vector<Bucket> buckets;
   };
-  /// Of a stage: those so far.
+  /// Reductions of a stage so far.
   struct Reductions {
     double inner = 0;  // the last one over the inner axis has ended
     double outer = 0;
@@ -74,7 +74,7 @@ class BucketStreams {
 
   /// Seconds that a host has to spare while a pass runs.
   double spare(const IssuedKernels& pass) const;
-  /// By how much it ends the last passes of a stage later for their reductions, which it issues
+  /// Delay of the end of a stage's last passes for their reductions, which its host issues
   /// beside them: less what it has come ahead by until then, if it does not wait for messages.
   double reductions_issued_late(std::size_t stage);
 
@@ -94,7 +94,7 @@ class BucketStreams {
   void pass(const LayerPace& layer, LayerPart part);
   /// A layer is a bucket of its own.
   void add_unit(const LayerPace& layer);
-  /// What a BucketFiller tells.
+  /// Receiver of what a BucketFiller tells.
   struct Sink {
     BucketStreams& streams;
     void enter(bool routed, bool opens, std::int64_t, std::int64_t, std::int64_t, std::int64_t) {

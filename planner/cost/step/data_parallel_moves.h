@@ -31,7 +31,7 @@ struct DataParallelMoves {
   std::array<UnitMoves, kMaxUnitKinds> units;
 };
 
-/// Of `stages` it reads the elements (same_elements), no times; of the layout mesh, states and
+/// It reads the elements of `stages` (same_elements), no times; of the layout mesh, states and
 /// fp32_gradients: the search makes it once for all pipelines and layer choices alike in these.
 DataParallelMoves data_parallel_moves(const StageTimes& stages, const LeafContext& context);
 

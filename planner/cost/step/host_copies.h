@@ -32,7 +32,7 @@ class HostPlaces {
 /// one more back where weight gradients are deferred.
 double host_copies(const PipelineSlots& slots);
 
-/// What compute waits for copies of activations in a step of one stage.
+/// Time compute waits for copies of activations in a step of one stage.
 Seconds exposed_copies(const StageTime& stage, const LeafContext& context);
 
 }  // namespace shardwise

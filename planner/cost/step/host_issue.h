@@ -13,14 +13,14 @@
 
 namespace shardwise {
 
-// How the host feeds the device: it issues kernels in program order, one in so many seconds, and
-// runs ahead; an operation of several kernels starts with its first and ends no earlier than its
-// last is issued. docs/simulator.md, "Launch".
+// Rules by which the host feeds the device: it issues kernels in program order, one in so many
+// seconds, and runs ahead; an operation of several kernels starts with its first and ends no
+// earlier than its last is issued. docs/simulator.md, "Launch".
 
 /// Whether the host of a stage issues nothing while a message of its pipeline is on its way.
 bool waits_for_messages(const TimeRules& rules, const Layout& layout);
 
-/// Of a stage's host.
+/// Rules of a stage's host.
 struct HostRules {
   double issue = 0;    // seconds a kernel; 0: the host is never late
   double hop = 0;      // one message between stages
@@ -74,7 +74,7 @@ struct IssuedPass {
   }
 };
 IssuedPass issued_layer(const LayerPace& layer, const HostRules& rules);
-/// By stage x chunks + chunk.
+/// Passes by stage x chunks + chunk.
 std::vector<IssuedPass> issued_chunks(const PipelineTimes& pipeline, const HostRules& rules);
 
 /// Seconds in which the host posts the messages of a pass.
@@ -147,8 +147,8 @@ class StageHosts {
   std::vector<double> arrived_;     // by stage: when its last pass's message arrived; -1 none
   std::vector<std::int32_t> last_;  // by stage: slot of that pass, kNone none
   std::vector<bool> hands_on_;      // by slot: a pass with a message after it
-  /// By slot: of a pass when its host has posted what it hands on; of a message when its receiver's
-  /// has, at the earliest.
+  /// Times by slot: of a pass when its host has posted what it hands on; of a message when its
+  /// receiver's has, at the earliest.
   std::vector<double> posted_;
   std::vector<double> paces_;  // by loop, then stage: seconds that its host issues for it once
 };

@@ -18,7 +18,7 @@ class IssuedPasses {
   /// \pre `pipeline` outlives this
   IssuedPasses(const PipelineTimes& pipeline, const HostRules& rules);
 
-  /// Of sweep_pipeline.
+  /// Visitor of sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, PassTurn& turn, ChunkSpan& span);
   StageHosts& hosts() { return hosts_; }
   void visit(StateVisit& state) {

@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-/// What a layout adds to its stages: everything a leaf of the search varies.
+/// Context that a layout adds to its stages: everything a leaf of the search varies.
 struct LeafContext {
   const TimeRules* rules = nullptr;
   const Layout* layout = nullptr;

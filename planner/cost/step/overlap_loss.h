@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// Of the stream time of a pass, what goes to matrix products, and to other compute.
+/// Shares of a pass's stream time that go to matrix products, and to other compute.
 struct KernelShares {
   double products = 0;
   double rest = 0;
@@ -16,14 +16,14 @@ struct PassKernels {
   KernelShares forward;
   KernelShares backward;
 };
-/// What data parallelism hides behind: passes of the slowest stage and of the first one.
+/// Kernels that data parallelism hides behind: passes of the slowest stage and of the first one.
 struct StageKernels {
   PassKernels slowest;
   PassKernels first;
 };
 StageKernels stage_kernels(const StageTimes& stages);
 
-/// What a pass loses to collectives beside it, over the inner axis of data parallelism and over the
+/// Time a pass loses to collectives beside it, over the inner axis of data parallelism and over the
 /// outer one on a stream of its own: each takes multiprocessors, but a second wave of matrix
 /// products comes once. docs/simulator.md, "Multiprocessors".
 class OverlapLoss {
@@ -45,7 +45,7 @@ class OverlapLoss {
   double slowed(double compute, double inner, double outer) const {
     const double share = to(inner > 0 ? 1 : 0, outer > 0 ? 1 : 0);
     const double longer = std::max(inner, outer);
-    // Of the shorter, what runs while the longer does not: it brings a wave of its own.
+    // Part of the shorter that runs while the longer does not: it brings a wave of its own.
     const double apart = longer < compute ? std::min(inner, outer) * (1 - longer / compute) : 0;
     const double slowed =
         compute + to(inner, outer) + apart * std::min(inner_products_, outer_products_);

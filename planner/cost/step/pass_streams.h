@@ -56,7 +56,7 @@ class PassStreams {
 
   /// When the last operation of any stream has ended. \pre finish()
   Seconds end() const;
-  /// The same of each stage.
+  /// Ends of each stage.
   std::vector<double> ends() const;
 
  private:
@@ -172,7 +172,7 @@ class PassStreams {
   std::vector<Unit> units_;  // by kind
   std::vector<Stage> stages_;
   std::vector<Held> held_;
-  /// What collectives of its neighbours add to a layer, as Held, by what it runs: two of forward,
+  /// Time collectives of its neighbours add to a layer, as Held, by what it runs: two of forward,
   /// four of backward passes. NaN: not asked for so far.
   std::vector<std::array<double, 6>> longer_;
   std::vector<std::vector<std::int32_t>> kinds_;  // by stage x chunks + chunk, in forward order

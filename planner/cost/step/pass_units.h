@@ -34,14 +34,14 @@ struct PassUnit {
   bool begins_root = false;  // gradients of a bucket that the first layer of its chunk completes
   bool head = false;
   bool tied_to_head = false;  // LayerPace::tied_to_head
-  // By the rules (StreamRules): gathered, it stays whole to the end of the step, and to backward.
+  // Gathered, it stays whole to the end of the step, and to backward, by the rules (StreamRules).
   bool kept_over_step = false;
   bool kept_to_backward = false;
 
   bool released(bool forward) const { return forward ? !kept_to_backward : !kept_over_step; }
 };
 
-/// What waits for what, where parameters or gradients move layer by layer: the rules of an engine
+/// Order of waiting where parameters or gradients move layer by layer: the rules of an engine
 /// for a layout (docs/gathers_and_reductions.md).
 struct StreamRules {
   enum class Gather : std::uint8_t { copied, limited, queued, double_buffered };

@@ -9,8 +9,8 @@
 
 namespace shardwise {
 
-/// What paths through the passes and messages of a schedule lead through, each in seconds: layers
-/// of each kind forward, backward and of weight gradients, messages, and copies of a layer's
+/// Parts that paths through the passes and messages of a schedule lead through, each in seconds:
+/// layers of each kind forward, backward and of weight gradients, messages, and copies of a layer's
 /// activations to the host or back.
 class PathTimes {
  public:
@@ -32,10 +32,10 @@ class PathTimes {
   std::vector<double> seconds_;
 };
 
-/// How often a path leads through each of PathTimes::all().
+/// Number of times a path leads through each of PathTimes::all().
 using PathCounts = std::vector<double>;
 
-/// What a path takes with these times.
+/// Time a path takes with these times.
 Seconds length_of(const PathCounts& path, std::span<const double> times);
 
 /// The longest path of a sweep. Where a stage turns from a forward to a backward pass, with

@@ -65,19 +65,19 @@ struct PipelineTimes {
   }
 };
 
-/// How long a pass holds the compute stream of the slowest GPU, which all ranks wait for.
+/// Time a pass holds the compute stream of the slowest GPU, which all ranks wait for.
 inline Seconds on_slowest_gpu(const PassTime& pass, const TimeRules& rules) {
   return pass.stream() + pass.compute() * rules.slowest_gpu_excess;
 }
 
-/// Of the exchange of a layer's experts, what runs beside the compute of another micro-batch: the
+/// Part of the exchange of a layer's experts beside the compute of another micro-batch: the
 /// job asks for it, or the schedule is made for it. Compute loses to it what it loses to
 /// collectives.
 Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout);
 /// The share of that exchange that stops compute. 1 = all, as where there is none.
 double exchange_left(const LayerTime& layer, const TimeRules& rules, const Layout& layout);
 
-/// By kind, and once more the last layer of the stage that holds a copy of the token table.
+/// Times by kind, and once more the last layer of the stage that holds a copy of the token table.
 /// \param times, memories  by kind; `memories` outlive what is made of this
 std::vector<LayerPace> layer_paces(std::span<const LayerTime> times,
                                    std::span<const LayerMemory> memories, const TimeRules& rules,

@@ -6,7 +6,7 @@
 
 namespace shardwise {
 
-/// What one pass of a layer computes.
+/// Computing of one pass of a layer.
 struct UnitTurn {
   LayerPart part = LayerPart::forward;
   bool first = false;              // it runs forward for the first time in the step

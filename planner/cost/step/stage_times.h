@@ -26,7 +26,7 @@ struct UnitTime {
 };
 inline constexpr int kMaxUnitKinds = 8;
 
-/// What one micro-batch costs on one pipeline stage, all its model chunks together.
+/// Cost of one micro-batch on one pipeline stage, all its model chunks together.
 struct StageTime {
   PassTime forward;
   PassTime backward;

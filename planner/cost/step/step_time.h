@@ -40,7 +40,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context,
 /// The parts that step_time() puts together, for callers that look at millions of layouts: each
 /// depends on a few choices of a layout and serves all that share them.
 
-/// Of a step, what its pipeline and layer choice decide, whatever the mesh of data parallelism and
+/// Part of a step that pipeline and layer choice decide, whatever the mesh of data parallelism and
 /// the states on it.
 struct PipelineStep {
   TimeParts parts;    // those that nothing else changes
@@ -50,12 +50,12 @@ struct PipelineStep {
   Seconds straggler;  // what the slowest GPU computes longer than its host makes it wait
   StageKernels kernels;
 };
-/// What reading the batch of a step takes a node, hidden or not; 0 where storage has no figure.
+/// Time a node takes to read the batch of a step, hidden or not; 0 where storage has no figure.
 Seconds input_time(const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches);
 /// Reads of the layout neither mesh nor states nor offload_activations.
 PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context);
 
-/// Of a step, what its states move and how they are updated, whatever runs beside that.
+/// Times of a step to move its states and update them, whatever runs beside that.
 struct StateTimes {
   DataParallelMoves moves;
   OptimizerTime optimizer;
@@ -68,7 +68,7 @@ StateTimes state_times(const StageTimes& stages, const LeafContext& context);
 TimeParts step_time(const StageTimes& stages, const LeafContext& context, const PipelineStep& step,
                     const StateTimes& states, const StreamedPasses* streamed = nullptr);
 
-/// What that is at least, found in a few additions: nothing that states move is waited for.
+/// Least of that, found in a few additions: nothing that states move is waited for.
 Seconds least_step_time(const PipelineStep& step, const StateTimes& states);
 
 /// Traffic of activations between the slowest stage and its host, all over one link: no step of a

@@ -14,7 +14,7 @@ inline double inner_parts(const StatePlacement& placement, std::int64_t shards) 
   return placement.optimizer == Placement::replicate ? 1.0 : static_cast<double>(shards);
 }
 
-/// How a price is read: how long a collective takes.
+/// Reading of a price: the time a collective takes.
 struct InSeconds {
   Seconds operator()(const CollectivePrice& price, double bytes) const { return price(bytes); }
 };
@@ -38,7 +38,7 @@ inline bool all_reduces_shards(const EngineProfile& engine, const Layout& layout
   return own_tensors && layout.zero_stage == 1 && layout.dp_replicate == 1;
 }
 
-/// What it takes to move one unit of parameters, or its gradients, over the data-parallel axes of a
+/// Prices to move one unit of parameters, or its gradients, over the data-parallel axes of a
 /// layout. Elements are those of this rank before they are sharded.
 class UnitPrices {
  public:
@@ -103,7 +103,7 @@ class UnitPrices {
     const double e = weight_ * routed / static_cast<double>(shards_.routed);
     return read(groups_.dense_outer.all_gather, d) + read(groups_.routed_outer.all_gather, e);
   }
-  /// Of what all-to-alls brought, in fp32; nothing without them.
+  /// Sums of what all-to-alls brought, in fp32; nothing without them.
   Seconds sums(double dense, double routed) const {
     if (!rules_.fp32_accumulation) return Seconds(0);
     return sum(dense, shards_.dense) + sum(routed, shards_.routed);

@@ -6,7 +6,7 @@
 
 namespace shardwise {
 
-/// How long the busiest link of any stage is busy in a step: no step is shorter.
+/// Time the busiest link of any stage is busy in a step: no step is shorter.
 /// docs/data_parallel_time.md, "Links".
 Seconds wire_time(const StageTimes& stages, const LeafContext& context);
 
