@@ -16,7 +16,7 @@ struct RanksOnMachine {
   std::string communicator;  // "threads", "MPI", "sockets"
 };
 
-/// How far a curve is from what it was fitted to, or from the half that it was not shown.
+/// Distance of a curve from what it was fitted to, or from the half that it was not shown.
 struct Residual {
   std::string curve;
   int points = 0;

@@ -20,11 +20,11 @@ class Stopwatch {
   // Seconds of one call, the least of three runs; the same on every rank, each of which makes the
   // same calls in the same order.
 
-  /// From the common start until the last rank has made its calls.
+  /// Times `call` from the common start until the last rank has made its calls.
   double seconds(const std::function<void()>& call);
-  /// Of a call that only computes, on the calling thread where ranks have one: the processor time
-  /// that it takes of its share. On an idle machine that is the same; on others it leaves out the
-  /// time in which something else ran.
+  /// Times a call that only computes, on the calling thread where ranks have one: the processor
+  /// time that it takes of its share. On an idle machine that is the same; on others it leaves out
+  /// the time in which something else ran.
   double computing(const std::function<void()>& call);
 
  private:

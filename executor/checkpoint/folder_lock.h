@@ -22,12 +22,12 @@ inline constexpr const char* kLockName = "lock";
 /// next one out until its last process is gone.
 class FolderLock {
  public:
-  /// For rank 0. Writes host and process into the file, for the message of those that come later.
+  /// Locks for rank 0. Writes host and process into the file, for messages to later processes.
   /// \param ending_job  how long to wait for the rest of a job whose rank 0 is gone
   /// \returns what is wrong: another run has the folder, or the file cannot be one
   static Result<FolderLock> take(const std::filesystem::path& folder,
                                  std::chrono::milliseconds ending_job = std::chrono::seconds(10));
-  /// For the other processes of a job, after its rank 0. \pre rank > 0
+  /// Joins the other processes of a job, after its rank 0. \pre rank > 0
   static Result<FolderLock> join(const std::filesystem::path& folder, int rank);
 
   ~FolderLock();

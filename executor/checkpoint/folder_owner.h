@@ -44,7 +44,7 @@ struct FolderContents {
 };
 FolderContents contents_of(const std::filesystem::path& folder);
 
-/// What a run is to do in its folder.
+/// Claim of what a run is to do in its folder.
 struct Claim {
   std::string run;
   std::int64_t step = 0;  // of the checkpoint that it is resumed from; 0: the run is new

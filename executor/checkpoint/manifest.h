@@ -17,9 +17,9 @@
 
 namespace shardwise::exec {
 
-// What a checkpoint says of itself: its manifest.json. docs/formats.md, Checkpoint.
+// Manifest of a checkpoint, its manifest.json. docs/formats.md, Checkpoint.
 
-/// What is kept of every parameter, each as fp32.
+/// States kept of every parameter, each as fp32.
 enum class SavedState : std::uint8_t { weights, first_moment, second_moment };
 inline constexpr std::size_t kSavedStates = 3;
 inline constexpr std::array<std::string_view, kSavedStates> kSavedStateNames = {

@@ -11,9 +11,9 @@
 
 namespace shardwise::exec {
 
-/// What one rank writes of a checkpoint, copied from its memory: over all ranks every element of
-/// every tensor once. Rows that an engine adds to the vocabulary are left out, and the copy that a
-/// pipeline's last stage has of the token table. What several ranks of tensor parallelism
+/// Part of a checkpoint that one rank writes, copied from its memory: over all ranks every element
+/// of every tensor once. Rows that an engine adds to the vocabulary are left out, and the copy that
+/// a pipeline's last stage has of the token table. What several ranks of tensor parallelism
 /// have is the first one's.
 struct RankPart {
   std::vector<SavedSlice> slices;                       // without checksums

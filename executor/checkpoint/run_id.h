@@ -13,7 +13,7 @@ inline constexpr std::string_view kUnnamedRun = "0000000000000000000000000000000
 /// Draws one. \throws IoError where the system has no random numbers
 std::string new_run_id();
 bool is_run_id(std::string_view text);
-/// As messages have it: its first digits.
+/// Spells it as messages do: its first digits.
 std::string short_run_id(std::string_view run);
 
 }  // namespace shardwise::exec

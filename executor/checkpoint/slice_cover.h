@@ -9,7 +9,7 @@
 
 namespace shardwise::exec {
 
-// What a manifest has to say of slices, by any writer.
+// Rules for slices in a manifest, by any writer.
 
 /// Why a tensor of a shape cannot be cut as a row says, its dimension, parts and steps of each
 /// piece; nothing where it can.

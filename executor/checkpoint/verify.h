@@ -12,7 +12,7 @@ namespace shardwise::exec {
 
 // Checkpoints at rest: whether a run could be resumed from each, asked without a plan or a run.
 
-/// What is left of a checkpoint.
+/// State of what is left of a checkpoint.
 enum class CheckpointState : std::uint8_t {
   good,        // a run of its model may be resumed from it
   damaged,     // none may
@@ -25,7 +25,7 @@ struct VerifiedCheckpoint {
   CheckpointState state = CheckpointState::good;
   Diagnostics problems;            // of one that is damaged or skipped, with file and tensor
   std::vector<std::string> notes;  // of a good one: what a reader of the folder may not expect
-  // Of a good one.
+  // Run of a good one.
   std::string run;
   std::int64_t step = 0;
   std::int64_t tensors = 0;
@@ -33,7 +33,7 @@ struct VerifiedCheckpoint {
   std::int64_t bytes = 0;  // of files, without the manifest
 };
 
-/// What stands in a folder of checkpoints, each by its own.
+/// Findings in a folder of checkpoints, each by its own.
 struct VerifiedFolder {
   Diagnostics problems;  // run.json that cannot be read
   std::vector<VerifiedCheckpoint> checkpoints;

@@ -9,7 +9,7 @@
 
 namespace shardwise::exec {
 
-/// How a file holds tokens.
+/// Form in which a file holds tokens.
 enum class DataFormat : std::uint8_t {
   detect,    // by name and content
   text,      // a token a byte

@@ -12,7 +12,7 @@
 
 namespace shardwise::exec {
 
-/// How a token's number is stored, little endian. Bytes of a text are uint8.
+/// Form in which a token's number is stored, little endian. Bytes of a text are uint8.
 enum class TokenType : std::uint8_t { uint8, int8, int16, uint16, int32, uint32, int64 };
 
 std::int64_t bytes_of(TokenType type);

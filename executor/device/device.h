@@ -61,7 +61,7 @@ class Device {
   virtual std::unique_ptr<DeviceEvent> event() = 0;
   /// Records the event after everything issued to the stream so far; recording it again moves it.
   virtual void record(DeviceEvent& event, DeviceStream& stream) = 0;
-  /// Work issued to the stream from here on begins after the event. Of one never recorded: now.
+  /// Work issued to the stream from here on begins after the event; now, if it was never recorded.
   virtual void wait(DeviceStream& stream, const DeviceEvent& event) = 0;
   /// Waits until all that was issued to the stream is over.
   virtual void synchronize(DeviceStream& stream) = 0;
@@ -73,8 +73,8 @@ class Device {
   /// The operations of one rank's layers and state on this device, which outlives it.
   /// \param threads  of the host that compute, where it is the host that computes
   virtual std::unique_ptr<Compute> compute(int threads) = 0;
-  /// How ranks move tensors of this device; `control` goes on to move host bytes. All ranks call
-  /// together. Null where `control` moves tensors as well.
+  /// World in which ranks move tensors of this device; `control` goes on to move host bytes. All
+  /// ranks call together. Null where `control` moves tensors as well.
   /// \param control  the job's ranks  \param compute  of this device; both outlive the world
   virtual std::unique_ptr<World> world(World& control, Compute& compute, AbortSignal& abort) = 0;
   /// Runner of programs on this device. \param programs outlive it \param rank for messages

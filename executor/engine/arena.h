@@ -15,7 +15,7 @@ namespace shardwise::exec {
 /// Number of an item of a rank's memory: of the program's buffer.
 using ItemId = std::size_t;
 
-/// What a rank's memory is for, and when.
+/// Memory of a rank: what it is for, and when.
 struct MemoryItem {
   MemoryCategory category = MemoryCategory::working;
   ArenaItem life;

@@ -25,7 +25,7 @@ class CommunicatorTable {
   /// \param copies  ranks of tensor parallelism that have the same heads of keys and values
   CommunicatorTable(std::span<const StepProgram> programs, const Layout& layout, World& world,
                     std::int64_t copies = 1);
-  /// Of a message the sender is rank 0 and the receiver rank 1. \pre the operation is one of a
+  /// The sender of a message is rank 0 and the receiver rank 1. \pre the operation is one of a
   /// program's and communicates in one collective
   Communicator& of(const StageProgram& program, const ProgramOp& op) const;
 

@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-/// What a step found wrong with this rank's own gradients, with the step and the bucket.
+/// Fault that a step found in this rank's own gradients, with the step and the bucket.
 /// \pre found.bucket >= 0
 std::string what_is_wrong(const GradientCheckState& found, std::int64_t step);
 

@@ -17,7 +17,7 @@
 
 namespace shardwise::exec {
 
-/// What the operations of a rank work with, whatever the program.
+/// Parts the operations of a rank work with, whatever the program.
 struct RankParts {
   const LoweringContext* context = nullptr;
   std::int64_t rank = 0;                       // of the job
@@ -40,7 +40,7 @@ struct RankParts {
 bool has_kernel(const StageProgram& program, const ProgramOp& op);
 
 /// Gives each operation of one program its kernel: a table from roles to kernels over operands.
-/// What an operation reads and writes its operands say, when it runs, and beside what, the program.
+/// Binder of operations: operands say what each reads and writes, the program when it runs.
 class ProgramBinder {
  public:
   /// Aborts where the program is not sound (check_program()) or an operation has no kernel: what we
@@ -87,7 +87,7 @@ class ProgramBinder {
   OpKernel scale_gradients(const ProgramOp& op);
   OpKernel sum_table(const ProgramOp& op);
   OpKernel sum_shared(const ProgramOp& op);
-  /// What this rank's part of a table of two stages has in common with that of a rank of the other.
+  /// Part of this rank's part of a table of two stages in common with that of a rank of the other.
   struct TablePart {
     int peer = 0;           // in the communicator
     std::size_t begin = 0;  // elements of this rank's part
@@ -113,7 +113,7 @@ class ProgramBinder {
     return {numbers(found).data, numbers(found).bytes()};
   }
   void cast_weights(Operands operands, DeviceStream& stream) const;
-  /// What the layers of a pass work on, and the messages that it begins and ends as.
+  /// Tensors the layers of a pass work on, and the messages that it begins and ends as.
   struct Streams {
     const Operand* received = nullptr;
     const Operand* own = nullptr;
@@ -135,7 +135,7 @@ class ProgramBinder {
   void put(const Operand& shard, const ConstTensorView& sum, DeviceStream& stream) const;
   /// The root of the squares of `ranks` at `sums`, and what clipping makes of it.
   void take_norm(Operands operands, OperandPart sums, int ranks, DeviceStream& stream) const;
-  /// What an operand of the step's block is.
+  /// Value of an operand of the step's block.
   template <class T>
   T* step_at(Operands operands, OperandPart part) const {
     return reinterpret_cast<T*>(at(operands, part));

@@ -21,7 +21,7 @@ struct OpSpan {
   std::int64_t end = 0;
 };
 
-/// What an operation of a program issues to its stream.
+/// Kernel that an operation of a program issues to its stream.
 struct OpKernel {
   using Issue = std::function<void(DeviceStream& stream)>;
   OpKernel() = default;
@@ -55,7 +55,7 @@ class ProgramRunner {
   /// Whether a recorded run takes longer than others. On a GPU it does: it has events around every
   /// operation, and is no graph.
   virtual bool recording_takes_time() const { return false; }
-  /// How the device runs unrecorded steady steps, for people; empty where that goes without saying.
+  /// Tells people how the device runs unrecorded steady steps; empty where that needs no saying.
   virtual std::string how_it_runs(std::size_t /*program*/) const { return {}; }
 };
 

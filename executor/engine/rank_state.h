@@ -34,7 +34,7 @@ void read_part(const WeightSource& source, const UnitTensor& tensor, int tp_rank
 void upload_numbers(const TensorView& to, std::span<const float> values, Device& device,
                     DeviceStream& stream);
 
-/// What the optimizer reads and writes of a unit on this rank: as many elements of each.
+/// Elements the optimizer reads and writes of a unit on this rank: as many elements of each.
 struct UnitUpdate {
   std::size_t unit = 0;
   ConstTensorView gradients;

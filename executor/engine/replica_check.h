@@ -32,7 +32,7 @@ class WeightHash {
   std::array<std::uint64_t, kGranule / sizeof(std::uint64_t)> lanes_{1, 2, 3, 4};
 };
 
-/// What a rank keeps of a tensor from one step to the next.
+/// Part of a tensor a rank keeps from one step to the next.
 enum class Kept : std::uint8_t {
   weights,
   used_weights,  // the same, before the optimizer wrote them
@@ -58,7 +58,7 @@ enum class Kept : std::uint8_t {
 /// and no other does.
 class ReplicaCheck {
  public:
-  /// Of a trainer that outlives this. All ranks make one, and all make the same calls.
+  /// Checks a trainer that outlives this. All ranks make one, and all make the same calls.
   ReplicaCheck(Trainer& trainer, const Layout& layout, World& world, Device& device,
                const Arena& arena, AbortSignal& abort);
   ~ReplicaCheck();

@@ -40,9 +40,9 @@ class StepScalars {
     return numbers<GradientCheckState>(block_.gradient_check).front();
   }
 
-  /// What the host writes, to the block in the device's memory.
+  /// Writes the host's scalars to the block in the device's memory.
   void upload(Device& device, std::byte* block, DeviceStream& stream) const;
-  /// What operations found. Waits for what was issued to the stream.
+  /// Reads what operations found. Waits for what was issued to the stream.
   void download(Device& device, const std::byte* block, DeviceStream& stream);
 
  private:

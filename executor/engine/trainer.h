@@ -40,7 +40,7 @@ struct StepResult {
   double seconds = 0;
 };
 
-/// What a rank's operations took in one step.
+/// Time a rank's operations took in one step.
 struct StepSpans {
   std::size_t program = 0;  // 0: of the first step, 1: of the others
   std::int64_t step = 0;
@@ -85,7 +85,7 @@ class Trainer {
   /// The next step. All ranks get the same result, but for its seconds.
   StepResult step(const TokenSequences& data);
 
-  /// What compares ranks within a step.
+  /// Functions that compare ranks within a step.
   struct Watch {
     // Before the optimizer of each step writes weights, and once it has; on the thread that runs
     // it.
@@ -95,19 +95,19 @@ class Trainer {
     // there is a better reason to end it.
     std::function<void(std::int64_t step)> before_failure;
   };
-  /// From the next step on; Watch() ends it. All ranks call with the same functions.
+  /// Compares from the next step on; Watch() ends it. All ranks call with the same functions.
   /// \returns whether the first two are called: not where operations are only issued, as to a GPU
   bool watch(Watch watch);
 
   const StageProgram& program(std::size_t number) const { return programs_[number].stages.front(); }
-  /// The same of another rank of the job.
+  /// Program of another rank of the job.
   StageProgram program_of(std::int64_t rank, std::size_t number) const;
   const std::vector<MemoryItem>& items(std::size_t number) const {
     return binders_[number]->items();
   }
   /// The first step, without spans where it was not recorded. \pre it has run
   const StepSpans& first_step() const { return first_; }
-  /// Of the recorded steps that ran last, after the first: the one of median length on rank 0, with
+  /// Finds the median of the recorded steps that ran last, after the first, on rank 0, with
   /// what its operations waited for other ranks. The first where no other was recorded. All ranks
   /// call together.
   const StepSpans& median_step();
@@ -116,9 +116,9 @@ class Trainer {
   double unrecorded_seconds() const;
   const LoweringContext& context() const { return context_; }
   const RankState& state() const { return *parts_.state; }
-  /// How the device runs steady steps (ProgramRunner::how_it_runs()).
+  /// Says how the device runs steady steps (ProgramRunner::how_it_runs()).
   std::string how_it_runs() const { return runner_->how_it_runs(programs_.size() - 1); }
-  /// What the communicators of its tensors promise.
+  /// Promises of the communicators of its tensors.
   CommunicatorTraits traits() const { return (parts_.tensors ? *parts_.tensors : world_).traits(); }
   /// All ranks, between steps.
   ControlGroup& everyone() { return *everyone_; }

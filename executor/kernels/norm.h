@@ -41,7 +41,7 @@ template <class E>
 void layer_norm_forward(const NormShape& shape, const E* x, const E* weight, const E* bias, E* y,
                         float* statistics, Workers& workers);
 
-/// As rms_norm_backward. \param d_bias  added to; null when not trained
+/// Gradients as rms_norm_backward makes them. \param d_bias  added to; null when not trained
 template <class E, class G>
 void layer_norm_backward(const NormShape& shape, const E* x, const E* weight,
                          const float* statistics, const E* d_y, E* d_x, bool adds, G* d_weight,

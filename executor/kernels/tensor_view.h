@@ -44,8 +44,8 @@ struct TensorViewOf {
 using TensorView = TensorViewOf<std::byte>;
 using ConstTensorView = TensorViewOf<const std::byte>;
 
-// On the calling thread. What is stored in bf16 is rounded to nearest, ties to even; sums are made
-// in fp32.
+// Kernels that run on the calling thread. What is stored in bf16 is rounded to nearest, ties to
+// even; sums are made in fp32.
 
 void clear(const TensorView& tensor);
 /// tensor *= factor

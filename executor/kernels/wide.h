@@ -71,7 +71,7 @@ SHARDWISE_INLINE float wide_sum(std::int64_t count, const E* a, F f) {
   return lanes.sum();
 }
 
-// For rows at a stride, and other sources' loops.
+// Widens rows at a stride, and serves other sources' loops.
 void widen_run(const Bf16* from, std::int64_t count, float* to);
 void narrow_run(const float* from, std::int64_t count, Bf16* to);
 

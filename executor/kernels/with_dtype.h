@@ -8,7 +8,7 @@
 
 namespace shardwise::exec {
 
-// From operations whose types are values (compute.h) to kernels whose types are types.
+// Bridge from operations whose types are values (compute.h) to kernels whose types are types.
 
 template <class E>
 const E* as(const std::byte* at) {

@@ -4,7 +4,7 @@
 
 namespace shardwise::exec {
 
-/// What a user asked for.
+/// Options a user asked for.
 struct CalibrateOptions {
   std::string output;
   std::string name;  // of the cluster; empty: that of the file

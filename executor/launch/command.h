@@ -13,7 +13,7 @@ class App;
 
 namespace shardwise::exec {
 
-// What the verbs of shardwise-run have in common.
+// Parts the verbs of shardwise-run have in common.
 
 inline constexpr int kDone = 0;
 inline constexpr int kDamaged = 1;  // of verify
@@ -21,7 +21,7 @@ inline constexpr int kSilent = 1;   // of status
 inline constexpr int kBadInput = 2;
 inline constexpr int kWorldBroke = 3;
 
-/// What the verb that was named does, once the whole command line has been read. \returns the exit
+/// Runs the verb that was named, once the whole command line has been read. \returns the exit
 /// code
 using Verb = std::function<int()>;
 /// Each adds a verb with its flags and its help, and a callback that sets `verb`.
@@ -35,7 +35,7 @@ void add_status(CLI::App& app, Verb& verb);
 /// no flag of the program's own begins a command line of `train`. \returns the exit code
 int run_command(int argc, const char* const* argv);
 
-/// What is wrong with a flag of the command line.
+/// Says what is wrong with a flag of the command line.
 Diagnostic wrong_use(std::string flag, std::string message, std::string hint);
 
 /// Prints the problems. \returns kBadInput

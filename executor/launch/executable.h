@@ -5,7 +5,7 @@
 
 namespace shardwise::exec {
 
-/// What a plan needs that this executor does not do, by key, with what it does do as hint; empty
+/// Needs of a plan that this executor does not meet, by key, with what it does do as hint; empty
 /// when the plan can run. Nothing is allocated before this is asked.
 Diagnostics cannot_execute(const Plan& plan);
 

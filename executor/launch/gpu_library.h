@@ -23,7 +23,7 @@ GpuLibrary open_gpu_library(const std::vector<std::string>& folders);
 /// Beside this program, and in ../lib. Or what the program gave to use_gpu_library().
 GpuLibrary open_gpu_library();
 
-/// For a program that is linked with the library, as tests are.
+/// Serves a program that is linked with the library, as tests are.
 void use_gpu_library(GpuPluginEntry entry);
 
 }  // namespace shardwise::exec

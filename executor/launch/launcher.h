@@ -15,7 +15,7 @@ namespace shardwise::exec {
 inline constexpr const char* kRankVariable = "SHARDWISE_RANK";
 inline constexpr const char* kRanksVariable = "SHARDWISE_RANKS";
 
-/// What started this process, and as which rank of how many.
+/// Launcher that started this process, and as which rank of how many.
 struct Launcher {
   enum class Kind { alone, local, torchrun, open_mpi, slurm };
   Kind kind = Kind::alone;
@@ -54,7 +54,7 @@ struct Launcher {
 /// https://docs.pytorch.org/docs/stable/elastic/run.html, "Environment variables"; srun(1), "Output
 /// environment variables".
 Result<Launcher> find_launcher(const LauncherVariables::Variable& variable);
-/// Of this process.
+/// Finds that of this process.
 Result<Launcher> find_launcher();
 /// The variables of this process's environment.
 LauncherVariables own_variables();

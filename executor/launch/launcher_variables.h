@@ -26,7 +26,7 @@ class LauncherVariables {
   std::string required_text(const char* name, const std::string& hint);
   /// A whole number from `least` to `most`; nothing when it is not set, or after a problem.
   std::optional<std::int64_t> number(const char* name, std::int64_t least, std::int64_t most);
-  /// The same, and a problem when it is not set.
+  /// Reads likewise, and has a problem when it is not set.
   std::optional<std::int64_t> required_number(const char* name, std::int64_t least,
                                               std::int64_t most);
   /// A set number that has to be another, which `as` says.

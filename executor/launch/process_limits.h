@@ -8,7 +8,7 @@ namespace shardwise::exec {
 /// rank is a connection or more, and a stack of 8 MiB for this thread and those to come.
 void raise_limits();
 
-/// What is wrong with the limits that remain (ulimit -s); empty when a run has room.
+/// Says what is wrong with the limits that remain (ulimit -s); empty when a run has room.
 std::string narrow_limit();
 
 }  // namespace shardwise::exec

@@ -40,7 +40,7 @@ class Progress {
   double spent_ = 0;      // their seconds
 };
 
-/// Of the lines of a metrics file, how many bytes those take that stand before the line of
+/// Bytes that the lines of a metrics file take which stand before the line of
 /// `first_step`; 0 for a text that is no such file. A line without an end is none.
 std::int64_t kept_metrics(std::istream& text, std::int64_t first_step);
 

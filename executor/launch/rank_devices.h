@@ -12,10 +12,10 @@
 
 namespace shardwise::exec {
 
-/// What --device says; nothing: what the plan's cluster has.
+/// Kind that --device says; nothing: what the plan's cluster has.
 enum class DeviceKind : std::uint8_t { planned, cpu, cuda };
 
-/// What a user asked of devices.
+/// Options a user asked of devices.
 struct DeviceOptions {
   DeviceKind kind = DeviceKind::planned;
   bool share_gpu = false;
@@ -31,10 +31,10 @@ struct HostRanks {
   bool all = true;         // ranks of the job are on the host
 };
 
-/// What a process's ranks compute on.
+/// Devices a process's ranks compute on.
 class RankDevices {
  public:
-  /// What runs the plan: GPUs where its cluster has some, else the CPU. A plan of a cluster with
+  /// Picks what runs it: GPUs where its cluster has some, else the CPU. A plan of a cluster with
   /// GPUs runs on the CPU where the machine has none and --device is not given; notes() say so.
   /// \param world  of this process's rank; null where ranks are threads of a process that is alone
   /// \returns what is wrong with the use \throws IoError when GPUs are there and cannot be used
@@ -43,7 +43,7 @@ class RankDevices {
   bool on_gpus() const { return platform_ != nullptr; }
   /// The device of a rank of this process, for the thread that calls.
   std::unique_ptr<Device> device(int rank) const;
-  /// What runs where and by which versions, a line each.
+  /// Notes on what runs where and by which versions, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
   /// Why the time that steps take means nothing; empty where it does.
   const std::string& timings_note() const { return timings_note_; }

@@ -13,7 +13,7 @@
 
 namespace shardwise::exec {
 
-/// What the manifest of this run's checkpoints says besides step, sequence and files.
+/// Manifest of this run's checkpoints, without their step, sequence and files.
 Manifest manifest_of(const Plan& plan, const RunOptions& options, const DataIdentity& data,
                      const std::string& run);
 
@@ -55,11 +55,11 @@ class RunFolder {
 Result<std::optional<Resumed>> find_resumed(const Plan& plan, RunOptions& options,
                                             const Together& together);
 
-/// What a run would read otherwise than the one before: tokens, the length of sequences, how many a
-/// step has. Nothing with --resume-on-other-data, or where the checkpoint does not say.
+/// Lists what a run would read otherwise than the one before: tokens, the length of sequences, how
+/// many a step has. Nothing with --resume-on-other-data, or where the checkpoint does not say.
 Diagnostics other_data(const Manifest& saved, const DataIdentity& data, const RunOptions& options);
 
-/// For people: which checkpoint a run resumes from, and what its optimizer does otherwise.
+/// Tells people which checkpoint a run resumes from, and what its optimizer does otherwise.
 void introduce_resumed(const Manifest& saved, const RunOptions& options);
 
 }  // namespace shardwise::exec

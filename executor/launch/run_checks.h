@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-/// What keeps a plan from running anywhere.
+/// Problems that keep a plan from running anywhere.
 Diagnostics problems_of(const Plan& plan);
 
 /// Whether the launcher and --ranks give the plan its ranks. Known before ranks meet.

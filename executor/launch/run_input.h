@@ -10,7 +10,7 @@
 
 namespace shardwise::exec {
 
-/// What a run reads besides its plan.
+/// Input that a run reads besides its plan.
 struct RunInput {
   TokenSequences data;
   DataIdentity identity;

@@ -12,11 +12,11 @@
 
 namespace shardwise::exec {
 
-/// What ranks are that no launcher started: processes where GPUs move tensors by NCCL and threads
+/// Kind of ranks that no launcher started: processes where GPUs move tensors by NCCL and threads
 /// elsewhere, or what the user says.
 enum class RanksAs : std::uint8_t { usual, threads, processes };
 
-/// What a user asked for.
+/// Options a user asked for.
 struct RunOptions {
   std::vector<std::string> command;  // the program's words, to start it again as a rank
   std::string plan;

@@ -13,7 +13,7 @@ namespace shardwise::exec {
 /// the same calls.
 class Together {
  public:
-  /// Of a process that is alone.
+  /// Stands for a process that is alone.
   Together() = default;
   explicit Together(World& world);
 
@@ -21,7 +21,7 @@ class Together {
   int ranks() const { return ranks_; }
   /// The problems of all ranks, those that several have once.
   Diagnostics gather(const Diagnostics& own) const;
-  /// What rank 0 says.
+  /// Returns what rank 0 says.
   std::string from_first(const std::string& own) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-/// How weights are updated.
+/// Rules by which weights are updated.
 struct OptimizerRules {
   double peak_learning_rate = 3e-4;
   double least_learning_rate = 3e-5;  // of the cosine's end

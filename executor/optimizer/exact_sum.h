@@ -21,7 +21,7 @@ class ExactSquares {
   double norm() const;
   bool finite() const;
 
-  /// As bytes that ranks exchange.
+  /// Size as bytes that ranks exchange.
   static constexpr std::size_t kBytes = 512 * sizeof(std::uint64_t);
   std::span<const std::byte, kBytes> bytes() const;
   static ExactSquares from_bytes(std::span<const std::byte, kBytes> bytes);

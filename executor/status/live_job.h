@@ -13,7 +13,7 @@
 
 namespace shardwise::exec {
 
-/// What a job is, for those that ask for it.
+/// Facts of a job, for those that ask for it.
 struct JobFacts {
   std::string verb;
   std::string plan;           // empty: none
@@ -25,12 +25,12 @@ struct JobFacts {
 /// runs all the same, and a line on standard error says so.
 class LiveJob {
  public:
-  /// Of one of its processes.
+  /// Serves one of its processes.
   /// \param job    16 hexadecimal digits, the same in all \param rank  the lowest of the process
   /// \param ranks  says what all ranks do; called from another thread
   LiveJob(const std::string& job, int rank, const JobFacts& facts,
           std::function<std::vector<RankStatus>()> ranks);
-  /// Of a process whose threads are the ranks. \pre abort outlives this
+  /// Serves a process whose threads are the ranks. \pre abort outlives this
   LiveJob(const JobFacts& facts, const AbortSignal& abort);
 
  private:

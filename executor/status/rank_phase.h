@@ -30,7 +30,7 @@ class RankPhase {
   std::shared_ptr<void> watched_;
 };
 
-/// Of the ranks of a process, by rank: all in one phase until each begins another.
+/// Phases of the ranks of a process, by rank: all in one phase until each begins another.
 using RankPhases = std::vector<std::unique_ptr<RankPhase>>;
 RankPhases phases_of_ranks(AbortSignal& abort, std::int64_t ranks, Phase phase, std::int64_t steps);
 

@@ -11,9 +11,9 @@
 
 namespace shardwise::exec {
 
-// What ranks of a live job do, as it travels between its processes and to those that ask.
+// Status of ranks of a live job, as it travels between its processes and to those that ask.
 
-/// What one stream of a rank does.
+/// Status of one stream of a rank.
 struct StreamStatus {
   std::string stream;      // "compute", "all_gather" …
   std::string operation;   // as reports name it; empty: none
@@ -27,7 +27,7 @@ struct StreamStatus {
 /// dp_shard)".
 std::string whole_name(const StreamStatus& stream);
 
-/// What a rank is busy with.
+/// Work a rank is busy with.
 enum class Phase : std::uint8_t {
   preparing,  // reads plan, data and checkpoint
   initialising,

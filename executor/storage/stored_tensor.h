@@ -32,7 +32,7 @@ enum class StoredType : std::uint8_t {
 
 /// Bytes of one element.
 std::int64_t bytes_of(StoredType type);
-/// As files spell it: "F32".
+/// Spells it as files do: "F32".
 std::string_view name_of(StoredType type);
 /// All of them, in the order of the enumeration.
 const std::vector<std::string_view>& stored_type_names();

@@ -24,7 +24,7 @@ class AddedTokens {
   static AddedTokens read(const JsonValue& value, const std::string& file,
                           const Normalizer& normalizer, Diagnostics& problems);
 
-  /// By the tokens that are looked for before the text is normalised …
+  /// Splits by the tokens that are looked for before the text is normalised …
   void split_raw(std::string_view text, const Visit& visit) const { split(raw_, text, visit); }
   /// … and by those that are looked for after.
   void split_normalized(std::string_view text, const Visit& visit) const {

@@ -11,7 +11,7 @@
 
 namespace shardwise::exec {
 
-/// How a tokenizer splits a text into the pieces inside which it merges: the `pre_tokenizer` of a
+/// Splitter of a text into the pieces inside which a tokenizer merges: the `pre_tokenizer` of a
 /// tokenizer.json. Source: github.com/huggingface/tokenizers, tokenizers/src/pre_tokenizers.
 class PreTokenizer {
  public:

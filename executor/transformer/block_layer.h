@@ -45,11 +45,11 @@ class BlockLayer final : public Layer {
                       std::byte* kept, const Issue& to) const;
   void mlp_norm(const BlockPlaces& at, const Weights& weights, const std::byte* middle,
                 std::byte* kept, const Issue& to) const;
-  /// From what the norm made to what attention adds to `stream`.
+  /// Runs from what the norm made to what attention adds to `stream`.
   void attention_half(const BlockPlaces& at, const Weights& weights, std::byte* stream,
                       const Issue& to) const;
   void attend(const BlockPlaces& at, const Issue& to) const;
-  /// From what the norm made to the activation.
+  /// Runs from what the norm made to the activation.
   void mlp_half(const BlockPlaces& at, const Weights& weights, const Issue& to) const;
   /// The product that ends a half, added to `stream`, or left in a tensor of all tokens.
   void add_to_stream(const LinearShape& shape, const ParameterIndex& index, const BlockPlaces& at,

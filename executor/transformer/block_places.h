@@ -55,7 +55,7 @@ struct BlockPlaces {
   std::byte* mlp_normed;
   std::byte* up;
   std::byte* activated;
-  // Of all tokens, where the stream's are spread over ranks; else null.
+  // Tensor of all tokens, where the stream's are spread over ranks; else null.
   std::byte* gathered = nullptr;  // what projections read; backward also the stream's gradient
   std::byte* partial = nullptr;   // what the product that ends a half makes
   const std::byte* tables = nullptr;

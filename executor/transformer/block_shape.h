@@ -51,11 +51,11 @@ struct BlockShape {
 
   std::int64_t element_bytes() const { return bytes_of(dtype); }
   std::int64_t tokens() const { return batch * sequence; }
-  /// Of the stream on this rank.
+  /// Tokens of the stream on this rank.
   std::int64_t stream_tokens() const { return tokens() / spread; }
   /// Bytes of the stream, and of each tensor of its shape.
   std::int64_t stream_bytes() const { return stream_tokens() * hidden * element_bytes(); }
-  /// Of a tensor of that width with all tokens, where a rank has a part of the stream's.
+  /// Bytes of a tensor of that width with all tokens, where a rank has a part of the stream's.
   std::int64_t gathered_bytes() const { return spread > 1 ? spread * stream_bytes() : 0; }
   std::int64_t q_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv_heads * head_dim; }

@@ -20,7 +20,7 @@ namespace shardwise::exec {
 struct NcclContext {
   const NcclLibrary* library = nullptr;
   AbortSignal* abort = nullptr;
-  // For a call that is in progress on the host, and for an operation on the device.
+  // Patience with a call that is in progress on the host, and for an operation on the device.
   std::chrono::duration<double> timeout{0};
   int rank = 0;  // of the job, for messages
   int gpu = 0;   // of the rank, as CUDA counts

@@ -34,12 +34,12 @@ struct NcclCalls {
   decltype(&ncclRecv) receive = nullptr;
   decltype(&ncclGroupStart) group_start = nullptr;
   decltype(&ncclGroupEnd) group_end = nullptr;
-  // From 2.19 on; null before.
+  // Null before NCCL 2.19.
   decltype(&ncclCommRegister) register_buffer = nullptr;
   decltype(&ncclCommDeregister) deregister_buffer = nullptr;
   decltype(&ncclMemAlloc) allocate_memory = nullptr;
   decltype(&ncclMemFree) free_memory = nullptr;
-  // From 2.27 on; null before.
+  // Null before NCCL 2.27.
   decltype(&ncclCommWindowRegister) register_window = nullptr;
   decltype(&ncclCommWindowDeregister) deregister_window = nullptr;
 };
@@ -51,7 +51,7 @@ class NcclLibrary {
   /// open until the process ends, as its threads may.
   /// \throws IoError that names the folders; NcclError, the version and what it lacks
   static NcclLibrary open(const std::vector<std::string>& folders = default_folders());
-  /// As NvidiaLibrary's of "nccl".
+  /// Folders that NvidiaLibrary has for "nccl".
   static std::vector<std::string> default_folders();
 
   /// \throws NcclError when the version is too old

@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-/// How NCCL is used where there is a choice. What is 0 or empty is left to NCCL.
+/// Choices of how NCCL is used. What is 0 or empty is left to NCCL.
 struct NcclPolicy {
   /// Blocks that a collective takes from compute: limits for each communicator.
   int min_ctas = 0;

@@ -48,7 +48,7 @@ class NcclWorld final : public World {
   /// Makes one for several ranks: of one it takes memory and moves nothing (NCCL issue 2363).
   std::unique_ptr<Communicator> communicator(const std::vector<std::int64_t>& ranks,
                                              Stream stream) override;
-  /// As the policy says. \pre at an address that 4096 divides
+  /// Registers as the policy says. \pre at an address that 4096 divides
   void register_memory(std::span<std::byte> memory) override;
   /// A line for each communicator and one for the policy.
   std::string describe() const;

@@ -11,8 +11,8 @@
 
 namespace shardwise::exec {
 
-// How both ends of a connection prove that they know the key of a job, which is derived from its
-// secret and never sent:
+// Handshake by which both ends of a connection prove that they know the key of a job, which is
+// derived from its secret and never sent:
 //
 //   who connects    Hello      who it is, whom it wants, a nonce
 //   who accepts     Challenge  a nonce, and an HMAC over the Hello and this nonce

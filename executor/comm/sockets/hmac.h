@@ -16,7 +16,7 @@ Digest hmac_sha256(std::string_view key, std::string_view message);
 /// Whether two digests are the same, in a time that does not depend on where they differ.
 bool same_digest(const Digest& a, const Digest& b);
 
-/// As the key of another HMAC.
+/// Digest as the key of another HMAC.
 std::string_view as_key(const Digest& digest);
 
 /// Random bytes that nobody can foresee. \throws IoError. Source: getrandom(2).

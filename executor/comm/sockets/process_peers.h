@@ -9,7 +9,7 @@
 
 namespace shardwise::exec {
 
-/// How long the groups of a process wait for other processes, and what ends it sooner.
+/// Time the groups of a process wait for other processes, and what ends it sooner.
 struct Patience {
   AbortSignal* abort = nullptr;
   double seconds = 0;

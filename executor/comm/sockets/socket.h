@@ -17,9 +17,9 @@ namespace shardwise::exec {
 
 /// On the clock of waits, which stands still while this process is stopped.
 using Deadline = AwakeClock::time_point;
-/// From now on.
+/// Deadline from now on.
 Deadline in_seconds(double seconds);
-/// For poll(2): what is left of it, at least 0 and at most 100 ms, so that a wait can be ended.
+/// Patience for poll(2): the rest of it, from 0 to 100 ms, so that a wait can be ended.
 int left_ms(Deadline until);
 
 /// Listens for TCP on one address of this host, in numbers. \param port  0: any that is free.

@@ -48,7 +48,7 @@ class CudaDevice : public Device {
   void record(DeviceEvent& event, DeviceStream& stream) override;
   void wait(DeviceStream& stream, const DeviceEvent& event) override;
   void synchronize(DeviceStream& stream) override;
-  /// By way of pinned memory; waits while more than kStagingBytes are under way.
+  /// Copies by way of pinned memory; waits while more than kStagingBytes are under way.
   void upload(std::byte* to, std::span<const std::byte> from, DeviceStream& stream) override;
   void download(std::span<std::byte> to, const std::byte* from, DeviceStream& stream) override;
   /// \pre options have it

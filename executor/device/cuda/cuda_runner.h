@@ -81,7 +81,7 @@ class CudaRunner : public ProgramRunner {
   CudaEvent end_;
   std::vector<OpSpan> spans_;
 
-  // For who looks from another thread.
+  // State for who looks from another thread.
   std::atomic<std::int64_t> since_{0};  // that nothing was issued or ended; 0: between two steps
   std::atomic<std::int64_t> begun_{0};  // the step
   std::atomic<const StageProgram*> running_{nullptr};

@@ -35,7 +35,7 @@ class CudaEvent : public DeviceEvent {
 
   void record(const CudaStream& stream) { record(stream.handle()); }
   void record(cudaStream_t stream);
-  /// Has the stream wait. Of an event never recorded: for nothing.
+  /// Has the stream wait, for nothing where the event was never recorded.
   void hold(const CudaStream& stream) const;
   /// Whether what it stands for is over.
   bool over() const;

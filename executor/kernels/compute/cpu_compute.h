@@ -12,7 +12,7 @@ namespace shardwise::exec {
 class CpuCompute final : public Compute {
  public:
   explicit CpuCompute(Workers& workers) : workers_(workers) {}
-  /// With threads of its own. \throws as Workers
+  /// Has threads of its own. \throws as Workers
   explicit CpuCompute(int threads) : own_(std::make_unique<Workers>(threads)), workers_(*own_) {}
 
   void norm(const NormWork& work, DeviceStream& stream) override;

@@ -21,7 +21,7 @@ class AttentionKernels {
   virtual void backward(const AttentionBackwardWork& work, std::span<std::byte> workspace,
                         cudaStream_t stream) = 0;
 
-  // As of LinearKernels.
+  // Prepares as LinearKernels do.
   virtual void prepare(const AttentionWork& /*work*/, KernelTuning& /*tuning*/) {}
   virtual void prepare(const AttentionBackwardWork& /*work*/, KernelTuning& /*tuning*/) {}
   virtual void add_to(KernelChoices& /*choices*/) const {}

@@ -10,7 +10,7 @@
 
 namespace shardwise::exec {
 
-/// How each product runs on one GPU: descriptors and an algorithm, made once a product. One that
+/// Plans of each product on one GPU: descriptors and an algorithm, made once a product. One that
 /// cut_to_vectors() cuts runs as its two parts, each with a plan of its own.
 ///
 /// An algorithm is what was kept of earlier runs, where cuBLASLt still takes it, else the first of

@@ -19,7 +19,7 @@ struct GemmChoice {
 
   bool operator==(const GemmChoice&) const = default;
 };
-/// By the text of their product.
+/// Choices by the text of their product.
 using GemmChoices = std::map<std::string, GemmChoice>;
 
 /// Whose attention runs a shape, and why.
@@ -30,7 +30,7 @@ struct AttentionChoice {
 
   bool operator==(const AttentionChoice&) const = default;
 };
-/// By "forward bf16 2x1024 12/12 heads of 64 window 0".
+/// Choices by "forward bf16 2x1024 12/12 heads of 64 window 0".
 using AttentionChoices = std::map<std::string, AttentionChoice>;
 
 struct KernelChoices {

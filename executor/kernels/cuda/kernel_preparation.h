@@ -8,7 +8,7 @@
 
 namespace shardwise::exec {
 
-/// How kernels of a GPU are timed and what is kept of it.
+/// Rules for timing kernels of a GPU and keeping the times.
 struct KernelKeeping {
   KernelMachine machine;
   std::string folder;       // kernel_choices_folder(); empty: nothing is kept

@@ -26,7 +26,7 @@ void with_norm_share(bool vectors, std::int64_t width, F f) {
 
 inline NormSegments segments_of(const NormShape& s) { return {s, s.rows * s.segments}; }
 
-/// How many parts the sums over rows are made in: of the shape alone, so their bits are too.
+/// Number of parts the sums over rows are made in: of the shape alone, so their bits are too.
 inline int norm_parts(const NormShape& s) {
   static_assert(norm_backward_parts(1, 1) % kNormSlices == 0);
   return static_cast<int>(norm_backward_parts(s.rows * s.segments, s.width));

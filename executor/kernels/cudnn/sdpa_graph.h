@@ -22,8 +22,8 @@ struct SdpaWork {
   bool deterministic = false;
 };
 
-/// Why cuDNN's graphs cannot state the work at all; null when they can. What a version of cuDNN
-/// refuses on a GPU, SdpaEngines says.
+/// Reason why cuDNN's graphs cannot state the work at all; null when they can. What a version of
+/// cuDNN refuses on a GPU, SdpaEngines says.
 std::optional<std::string> sdpa_unsupported(const AttentionShape& shape, DType dtype);
 
 /// Names of a graph's tensors when it runs.

@@ -5,7 +5,7 @@
 
 namespace shardwise::exec::cuda {
 
-/// How a block shares tiles of rows of a head: kLanes threads have a row of queries (or of keys).
+/// Share of tiles of rows of a head in a block: kLanes threads have a row of queries (or of keys).
 /// \tparam kMost  elements of a head at most
 template <int kMost>
 struct HeadTiles {
@@ -76,7 +76,7 @@ struct HeadPlaces {
     return key <= query && query < shape.sequence &&
            (shape.window == 0 || key > query - shape.window);
   }
-  /// Of the tiles of `rows` keys: the first that queries from `query` on see.
+  /// First of the tiles of `rows` keys that queries from `query` on see.
   __device__ std::int64_t first_tile(std::int64_t query, int rows) const {
     const std::int64_t key = query - shape.window + 1;
     return shape.window > 0 && key > 0 ? key / rows * rows : 0;

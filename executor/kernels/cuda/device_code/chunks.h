@@ -27,10 +27,10 @@ inline __device__ std::int64_t chunk_of_thread() {
 inline dim3 chunk_blocks(std::int64_t chunks) {
   return dim3(static_cast<unsigned>(pieces(chunks, kChunkThreads)));
 }
-/// What chunk_of_thread() is below.
+/// Bound that chunk_of_thread() is below.
 inline std::int64_t chunks_of(dim3 blocks) { return std::int64_t{blocks.x} * kChunkThreads; }
 
-/// How the threads of a team share a row of E: thread t has the chunks t, kTeam + t, …
+/// Division of a row of E among the threads of a team: thread t has the chunks t, kTeam + t, …
 /// \tparam kHeld  chunks of a thread at most, vectors that it keeps in registers; 0: any number of
 ///     single elements, which it reads again
 template <class E, int kTeam, int kHeld>

@@ -86,7 +86,7 @@ void launch_with_shared(cudaStream_t stream, const char* name, dim3 grid, dim3 b
   if (refusal == nullptr) return;
   throw IoError(std::string("CUDA does not start the kernel ") + name + ": " + refusal);
 }
-/// The same, of a kernel without dynamic shared memory.
+/// Launches a kernel without dynamic shared memory.
 template <class... P, class... A>
 void launch(cudaStream_t stream, const char* name, dim3 grid, dim3 block, void (*kernel)(P...),
             A... arguments) {

@@ -11,7 +11,7 @@ inline constexpr int kTileWarps = 4;  // of a block
 inline constexpr int kTileThreads = kTileWarps * kWarp;
 
 inline __device__ int lane_of_warp() { return static_cast<int>(threadIdx.x % kWarp); }
-/// The same, and what is made of it is made where it stands: nvcc would keep it in registers.
+/// Lane, and what is made of it is made where it stands: nvcc would keep it in registers.
 inline __device__ int lane_here() {
   int lane = lane_of_warp();
 #if defined(__CUDA_ARCH__)
@@ -79,7 +79,7 @@ class MatrixPlaces {
   const Bf16* place_[kPlaces];
 };
 
-/// What a warp has of a product: 16 kTiles rows, kColumns columns.
+/// Part of a product that a warp has: 16 kTiles rows, kColumns columns.
 template <int kTiles, int kColumns>
 struct WarpSums {
   static constexpr int kRows = 16 * kTiles;

@@ -12,8 +12,8 @@
 
 namespace shardwise::exec::cuda {
 
-// What a lane has of a matrix in an mma, g = lane / 4 and t = lane % 4. Two bf16 a register, the
-// first in the lower half.
+// Part of a matrix that a lane has in an mma, g = lane / 4 and t = lane % 4. Two bf16 a register,
+// the first in the lower half.
 /// [16, 16]: rows g and g + 8 of columns 2t, 2t + 1; then both of columns 2t + 8, 2t + 9.
 struct LeftFragment {
   unsigned at[4];
