@@ -10,7 +10,7 @@
 
 namespace shardwise::sim {
 
-/// What `plan` is asked, as a user gave it.
+/// Question to `plan`, as a user gave it.
 struct AskedPlan {
   AskedJob job;  // several engines or "all", several counts of GPUs with a comma between
   std::string space = "usual";

@@ -46,9 +46,9 @@ SimulationOptions options_of(const AskedStep& asked);
 /// The plan of a file or of the texts, or all that is wrong with them: both at once, too.
 Result<PlannedStep> read_step(const AskedStep& asked);
 
-/// What is given though the plan's file has it already. Empty without a file.
+/// Lists what is given though the plan's file has it already. Empty without a file.
 Diagnostics fixed_by_plan(const AskedStep& asked);
-/// The same of one more flag.
+/// Says so of one more flag.
 Diagnostic fixed_by_plan(std::string flag, const std::string& plan);
 
 /// The plan of the answer's first row. \pre answer.best is not empty
@@ -61,8 +61,8 @@ void set_network(const AskedStep& asked, Plan& plan);
 /// another, too many operations, a step that never ends.
 Diagnostics step_problems(const AskedStep& asked, const Plan& plan);
 
-/// What no range of a number can say: slow nodes that are not slow, and more of them than there
-/// are.
+/// Lists what no range of a number can say: slow nodes that are not slow, and more of them than
+/// there are.
 Diagnostics noise_problems(const NoiseRules& noise, const Plan& plan);
 
 }  // namespace shardwise::sim

@@ -10,7 +10,7 @@
 
 namespace shardwise::sim {
 
-/// What rows a table shows: conditions that all hold, "tp<=8 mfu>40 zero:1 recompute:full fits".
+/// Filter of a table's rows: conditions that all hold, "tp<=8 mfu>40 zero:1 recompute:full fits".
 ///
 /// A condition is KEY OP VALUE without spaces. KEY is one of plan_columns(), OP one of < <= > >= =
 /// != and `:`. Numbers are in the column's unit, and `:` is `=` for them. Of a column of words
@@ -44,10 +44,10 @@ struct ParsedFilter {
 };
 ParsedFilter parse_filter(std::string_view text);
 
-/// What a filter compares in a column of words.
+/// Words a filter compares in a column of words.
 std::string compared_words(const PlanColumn& column, const PricedLayout& row);
 
-/// What is wrong with a word of a filter, {0} and {1} to be replaced: for the report's script, too.
+/// Problem of a word of a filter, {0} and {1} to be replaced: for the report's script, too.
 struct FilterProblem {
   std::string_view id;
   std::string_view text;

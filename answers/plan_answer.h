@@ -29,11 +29,11 @@ struct PlanRow {
   double tokens_per_s = 0;
   double dollars_per_1e9_tokens = 0;  // 0 = no price known
 
-  /// By which rows rank: simulated where it was, else of the step-time model.
+  /// Step by which rows rank: simulated where it was, else of the step-time model.
   Seconds step() const { return simulated.value_or(candidate.cost.step_time); }
 };
 
-/// What one engine of the question gives.
+/// Answer of one engine of the question.
 struct EngineAnswer {
   const EngineProfile* engine = nullptr;
   SearchCounts counts;          // over all counts of GPUs
@@ -47,7 +47,7 @@ struct WayOut {
   const EngineProfile* engine = nullptr;  // of the layout, where several were tried
 };
 
-/// What to say when no layout fits.
+/// Facts to say when no layout fits.
 struct NothingFits {
   std::vector<PlanRow> nearest;     // one: the best at risk, or else the smallest
   bool at_risk = false;             // its upper bound alone does not fit
@@ -55,7 +55,7 @@ struct NothingFits {
   std::optional<WayOut> more_gpus;  // the fewest on which a layout fits
 };
 
-/// What was found on one count of GPUs or several.
+/// Answer on one count of GPUs or several.
 struct PlanAnswer {
   std::vector<PlanRow> best;          // over all counts, best first; empty when nothing fits
   std::vector<PlanRow> front;         // of memory and the step-time model, over all counts
@@ -69,7 +69,7 @@ struct PlanAnswer {
   std::vector<SearchCounts> counts() const;  // by engine
 };
 
-/// What is going on, for a line of progress.
+/// Says what is going on, for a line of progress.
 using SayPlanning = std::function<void(const std::string&)>;
 
 /// Searches every engine and count of GPUs, takes an engine where the question names none, and

@@ -12,7 +12,7 @@ struct AccuracyContent {
   std::string version;
 };
 
-/// How right predictions of published measurements are, as one HTML file that loads nothing and
+/// Accuracy of predictions of published measurements, as one HTML file that loads nothing and
 /// runs no script: by engine, GPU and model, in sample and left out apart, the ten worst rows of
 /// each quantity, by source, by release, and what the intervals cover of sources left out.
 /// Equal content gives equal bytes.

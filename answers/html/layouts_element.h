@@ -7,7 +7,7 @@
 
 namespace shardwise::sim {
 
-/// What report.js sorts and filters by, as an element of JSON: the names of columns and traits, the
+/// Data report.js sorts and filters by, as an element of JSON: the names of columns and traits, the
 /// words of problems, and every column's value of these rows, in the order of the table.
 std::string layouts_element(const std::vector<PricedLayout>& rows);
 

@@ -11,7 +11,7 @@
 
 namespace shardwise::sim {
 
-/// What a page is to be of.
+/// Request for a page.
 struct PageRequest {
   const Plan* plan = nullptr;
   const StepReport* measured = nullptr;  // a run of the plan; null where there is none

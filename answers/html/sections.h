@@ -15,7 +15,7 @@
 
 namespace shardwise::sim {
 
-/// What a page is made of.
+/// Content that a page is made of.
 struct PageContent {
   const Plan* plan = nullptr;
   const Simulation* simulation = nullptr;  // of the plan; its report has the assumptions
@@ -37,7 +37,7 @@ struct PageContent {
 
 std::string tiles_section(const PageContent& page);
 std::string step_section(const PageContent& page);
-/// By phase and by stage against HBM; tables to the byte.
+/// Memory by phase and by stage against HBM; tables to the byte.
 std::string memory_section(const PageContent& page);
 /// Parts of the step, and communication by axis; measured ones beside them.
 std::string time_section(const PageContent& page);
@@ -51,9 +51,9 @@ std::string operations_table(const std::vector<ComparedTime>& rows);
 std::string layouts_section(const PageContent& page);
 std::string front_section(const PageContent& page);
 std::string why_not_section(const PageContent& page);
-/// What would help most; nothing where nobody asked.
+/// Section of what would help most; nothing where nobody asked.
 std::string levers_section(const PageContent& page);
-/// How wrong predictions were of the published runs nearest to the plan; nothing where none is
+/// Errors of predictions of the published runs nearest to the plan; nothing where none is
 /// known.
 std::string published_section(const PageContent& page);
 /// Assumptions and formulas with their sources, folded.

@@ -11,7 +11,7 @@ class App;
 
 namespace shardwise::cli {
 
-/// What a question may take of this machine.
+/// Limits of what a question may take of this machine.
 struct Limits {
   Bytes memory{0};
   Seconds time{0};

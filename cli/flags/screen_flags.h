@@ -6,7 +6,7 @@ class App;
 
 namespace shardwise::cli {
 
-/// How much a verb prints.
+/// Amount that a verb prints.
 struct ScreenFlags {
   bool whole = false;  // --long: every table, not the first screen
   bool json = false;   // --json: the same facts for a program

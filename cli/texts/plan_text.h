@@ -28,7 +28,7 @@ std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswe
 /// "111 M combinations, 9,446 valid: 3,290 do not fit, 0 at risk, 6,156 ranked".
 std::string counts_text(const sim::PlanAnswer& answer, bool colour);
 
-/// How far from fitting the nearest layout is, and what would help. \pre answer.best is empty
+/// Distance of the nearest layout from fitting, and what would help. \pre answer.best is empty
 std::string nothing_fits_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
                               bool colour);
 

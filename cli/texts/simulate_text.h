@@ -6,7 +6,7 @@
 
 namespace shardwise::cli {
 
-/// How long a step takes, first p50 and p95 of the trials with noise where there are trials; how
+/// Time a step takes, first p50 and p95 of the trials with noise where there are trials; how
 /// much of it computes, and what `shardwise estimate` says. Trials are `noisy` where something is
 /// set that disturbs a step.
 std::string simulated_text(const StepReport& report, bool noisy, bool colour);

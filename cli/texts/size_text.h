@@ -8,7 +8,7 @@
 
 namespace shardwise::cli {
 
-/// How much of a sizing is printed.
+/// Amount of a sizing that is printed.
 struct SizingScreen {
   std::optional<std::size_t> top;  // offers; without it as many as the first screen has room for
   bool whole = false;              // every table, not the first screen

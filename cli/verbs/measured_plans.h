@@ -17,16 +17,16 @@ struct MeasuredPlan {
   std::optional<StepReport> measured;
   std::string refused;  // why it did not run
 
-  /// How far the predicted step is off, as a share of the measured one. \pre measured
+  /// Error of the predicted step, as a share of the measured one. \pre measured
   double error() const { return predicted.step_time / measured->step_time - 1; }
 };
 
 /// The median of the errors' sizes; nothing where none was measured.
 std::optional<double> median_error(std::span<const MeasuredPlan> plans);
 
-/// How far the measured steps are in the order of the predicted ones: 1 all pairs, -1 none. A pair
-/// of equal steps is in neither order. Nothing of fewer than three plans. Source: Kendall, "A New
-/// Measure of Rank Correlation" (Biometrika 30, 1938).
+/// Degree to which the measured steps are in the order of the predicted ones: 1 all pairs, -1 none.
+/// A pair of equal steps is in neither order. Nothing of fewer than three plans. Source: Kendall,
+/// "A New Measure of Rank Correlation" (Biometrika 30, 1938).
 std::optional<double> kendall_tau(std::span<const MeasuredPlan> plans);
 
 /// A row for each plan, and what they say together. \pre there is one

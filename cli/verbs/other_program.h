@@ -25,7 +25,7 @@ bool installed(const OtherProgram& other);
 /// installed, which has been said
 ExitCode hand_over(const OtherProgram& other, const std::vector<std::string>& arguments);
 
-/// How a run of a program ended, and what it wrote to standard error.
+/// End of a run of a program, and what it wrote to standard error.
 struct EndedProgram {
   int exit_code = -1;  // -1: a signal ended it
   std::string said;

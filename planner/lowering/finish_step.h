@@ -24,8 +24,8 @@ struct FinalizePart {
   };
 };
 
-/// What follows the last pass of a stage: the reductions that make gradients final, their norm, the
-/// optimizer, and the gathers of what it updated. Parts of `finalize`: under DualPipe first 7,
+/// Operations after the last pass of a stage: the reductions that make gradients final, their norm,
+/// the optimizer, and the gathers of what it updated. Parts of `finalize`: under DualPipe first 7,
 /// what this rank holds of both copies' gradients, summed with its mirror image; then, in
 /// Megatron's order, 0
 /// gradients of parameters that tp replicates, summed over tp under sequence parallelism, else of

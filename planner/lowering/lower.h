@@ -15,7 +15,7 @@ enum class StepKind : std::uint8_t {
            // appear; parameters are whole, so none are gathered for it
 };
 
-/// What every rank of each pipeline stage runs in one step of `plan`: operations with streams,
+/// Program of every rank of each pipeline stage in one step of `plan`: operations with streams,
 /// dependencies, buffers and costs. The rules of schedules, prefetching and what is freed when
 /// stand here; the step-time model and the ledger repeat some of them. Pure: equal plans give equal
 /// programs. docs/step_program.md.
@@ -23,7 +23,7 @@ enum class StepKind : std::uint8_t {
 StepProgram lower(const Plan& plan, Granularity granularity = Granularity::layer,
                   StepKind step = StepKind::steady);
 
-/// The same operations with streams, dependencies and costs, without buffers and the plan's digest:
+/// Operations with streams, dependencies and costs, without buffers and the plan's digest:
 /// enough for when they run, and faster.
 /// \param num_microbatches  of the step, each of which costs what one of the plan's does; 0: all
 /// \pre as lower()
@@ -37,7 +37,7 @@ inline constexpr std::int64_t kMostOperations = 10'000'000;
 /// is taken from programs of few. As \pre there.
 std::int64_t count_operations(const Plan& plan, Granularity granularity = Granularity::layer);
 
-/// What is wrong where a plan's program would have more than kMostOperations: its global batch.
+/// Names what is wrong where a program would have more than kMostOperations: its global batch.
 Diagnostics too_many_operations(const Plan& plan, Granularity granularity = Granularity::layer);
 
 }  // namespace shardwise

@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-/// What layers keep for backward, where it waits in host memory. The GPU has two places for it,
+/// Data layers keep for backward, where it waits in host memory. The GPU has two places for it,
 /// with which passes of layers take turns in the order of issue: a forward pass has one until its
 /// copy has left, a backward pass from the begin of its copy back to its own end. A place is a
 /// buffer that comes and goes; under a planned arena there is room for both from the first pass to

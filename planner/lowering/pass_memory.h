@@ -23,7 +23,7 @@ class PassMemoryBuffers {
   void place(const LayerTurn& turn, OperationLists& lists);
   void before(const LayerTurn& turn, OperationLists& lists);
   void after(const LayerTurn& turn, OpId op);
-  /// What exists while the optimizer steps.
+  /// Adds what exists while the optimizer steps.
   void optimizer(OperationLists& lists);
 
  private:

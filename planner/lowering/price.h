@@ -13,12 +13,12 @@ namespace shardwise {
 /// The ranks that meet in a collective.
 GroupShape shape_of(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout);
 
-/// How long each kind of layer holds the compute stream as an operation of its own: layer_times,
+/// Time each kind of layer holds the compute stream as an operation of its own: layer_times,
 /// less the part of the experts' exchange that runs beside another micro-batch's compute, of which
 /// an operation of a whole layer shows nothing. docs/time.md, Step time.
 std::vector<LayerTime> layer_passes(const Plan& plan);
 
-/// How long an operation of that cost takes alone: what it moves over links and memory and what it
+/// Time an operation of that cost takes alone: what it moves over links and memory and what it
 /// computes, priced by planner/cost. Launch latency and host time are not included. The work of
 /// whole layers takes as long as the step-time model says.
 /// \param layers  layer_passes of the plan; may be empty when the cost has no layers

@@ -48,7 +48,7 @@ class StageMessages {
     std::int32_t microbatch = 0;
     bool backward = false;
   };
-  /// What one other stage sends to this one, in its order.
+  /// Messages one other stage sends to this one, in its order.
   struct Inbox {
     std::int32_t from = 0;
     std::vector<Message> messages;

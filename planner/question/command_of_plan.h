@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// What `estimate` is asked to answer with a plan's question and layout, every field that would
+/// Question to `estimate` that answers with a plan's question and layout, every field that would
 /// otherwise be another among its texts. \returns it, or why no flags say it: a model or a cluster
 /// that is none of the catalogue's, or has another price there
 Result<AskedEstimate> asked_of(const Plan& plan);

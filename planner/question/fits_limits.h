@@ -17,7 +17,7 @@ struct RecomputeChoice {
   Seconds step_time;
 };
 
-/// How far a layout reaches on its GPUs: the most of one thing at a time with which it still fits
+/// Reach of a layout on its GPUs: the most of one thing at a time with which it still fits
 /// (Fit::fits), all else as it is.
 struct FitsLimits {
   std::int64_t longest_sequence = 0;     // tokens, a multiple of 256; 0 where none fits

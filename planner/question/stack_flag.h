@@ -20,7 +20,7 @@ inline constexpr const char* kStackText =
     "What is not asked for: tuned, as in published recipes, or ordinary, as software comes "
     "[each engine's usual choices]";
 
-/// What a stack sets of an engine, by field: "kernels" and "compiled".
+/// Settings that a stack makes of an engine, by field: "kernels" and "compiled".
 struct StackSettings {
   std::vector<std::pair<std::string, std::string>> job;
   std::vector<std::pair<std::string, std::string>> layout;

@@ -18,7 +18,7 @@
 
 namespace shardwise {
 
-/// How far a search is.
+/// Progress of a search.
 struct SearchProgress {
   std::int64_t evaluated = 0;
   std::int64_t items_done = 0;  // shares of the space, of about equal work

@@ -7,7 +7,7 @@
 
 namespace shardwise::sim {
 
-/// What of a simulation is wanted: all, when operations run, or what they cost and wait for.
+/// Part of a simulation that is wanted: all, when operations run, or what they cost and wait for.
 enum class Wanted : std::uint8_t { all, times, program };
 
 /// Makes program, prices and workload of a simulation, which is not run yet; no workload where the

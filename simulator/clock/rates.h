@@ -20,7 +20,7 @@ struct Meeting {
   bool changed = false;           // since its rate was last found
 };
 
-/// How fast everything that runs is, as simulator/clock/sharing.h has it, and so when it is due. A
+/// Rates of everything that runs, as simulator/clock/sharing.h has it, and so when it is due. A
 /// lane is a stream of a rank and runs one operation at a time; lanes are numbered rank by rank.
 /// Only ranks on which something began or ended, and those on a crowded link with them, are looked
 /// at again; an operation whose rate stays keeps its due time to the bit.

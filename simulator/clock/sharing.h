@@ -10,7 +10,7 @@
 
 namespace shardwise::sim {
 
-// How operations that run at once share links, multiprocessors and memory bandwidth.
+// Rules by which operations that run at once share links, multiprocessors and memory bandwidth.
 // docs/simulator.md, "Links" to "Memory bandwidth".
 
 /// Which ways of a link a stream uses, and whether it runs kernels of the model.
@@ -29,7 +29,7 @@ struct Demand {
   std::int64_t out = 0;
   std::int64_t in = 0;
 
-  /// How often longer than alone a transfer takes on the ways that its stream uses of a link as
+  /// Times longer than alone a transfer takes on the ways that its stream uses of a link as
   /// fast as `capacity` links of the tier.
   double crowding(Stream stream, double capacity) const {
     const std::int64_t most = std::max(sends(stream) ? out : 0, receives(stream) ? in : 0);
@@ -76,7 +76,7 @@ struct Load {
     const double more = others / (1 + others) - std::min(kMostOverlapTax, tax.other);
     return rate - price.memory_share * std::max(0.0, more);
   }
-  /// How often longer than alone a transfer takes beside such kernels: while they run, all that
+  /// Times longer than alone a transfer takes beside such kernels: while they run, all that
   /// use the memory get their proportion of it.
   double memory_crowding(const CostPrice& price) const {
     if (price.threads > 0) return std::max(1.0, threads / price.room);

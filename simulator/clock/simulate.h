@@ -23,7 +23,7 @@ struct SimulationOptions {
   bool host = true;             // the host issues kernel by kernel
   bool in_issue_order = false;  // CUDA_DEVICE_MAX_CONNECTIONS=1
   bool all_ranks = false;
-  /// Of a length alone: no micro-batch is left out, whatever steady_step() says of few.
+  /// Keeps to a length alone: no micro-batch is left out, whatever steady_step() says of few.
   bool every_microbatch = false;
   /// Prices that are changed before the step is run. The step-time model's part of the report (the
   /// memory ledger, reading the batch) knows nothing of them.

@@ -11,7 +11,7 @@ inline const PassTime& pass_of(const LayerTime& layer, LayerPart part) {
   return part == LayerPart::recompute ? layer.recompute : layer.backward;
 }
 
-/// How long a part of a pass takes by itself.
+/// Time a part of a pass takes by itself.
 inline Seconds alone_of(const LayerTime& layer, LayerPart part) {
   if (part == LayerPart::backward_weight) return layer.weight_gradient;
   const Seconds whole = pass_of(layer, part).stream();

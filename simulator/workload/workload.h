@@ -47,7 +47,7 @@ struct CostPrice {
 /// By stage, then by index into StageProgram::costs; after those, the transfers inside passes.
 using Prices = std::vector<std::vector<CostPrice>>;
 
-/// How the host feeds the device.
+/// Rules by which the host feeds the device.
 struct LaunchRules {
   double issue = 0;  // host time to issue one kernel; 0 = the host is never late
   /// CUDA_DEVICE_MAX_CONNECTIONS=1: one hardware queue, so that operations start in issue order

@@ -17,7 +17,7 @@
 
 namespace shardwise::view {
 
-/// By what the list of differences is joined.
+/// Key by which the list of differences is joined.
 enum class CompareBy : std::uint8_t { part, kind, operation };
 inline constexpr std::array<std::string_view, 3> kCompareByNames = {"by part", "by kind",
                                                                     "by operation"};

@@ -28,7 +28,7 @@ struct Compared {
   bool whole() const { return run == nullptr; }
 };
 
-/// How far a trace is read.
+/// Progress of reading a trace.
 struct ReadSoFar {
   double share = 0;        // of the file
   std::int64_t spans = 0;  // that were in it

@@ -35,7 +35,7 @@ struct LayoutRow {
   Seconds step() const { return simulated.value_or(time); }
 };
 
-/// How many layouts there are.
+/// Numbers of layouts.
 struct RowCounts {
   std::int64_t legal = 0;
   std::int64_t fit = 0;

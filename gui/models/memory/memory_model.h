@@ -24,7 +24,7 @@ struct MemoryStack {
 
 enum class MemoryBy : std::uint8_t { phase, stage };
 
-/// By phase of the fullest stage, or by stage at the peak of each.
+/// Stacks by phase of the fullest stage, or by stage at the peak of each.
 std::vector<MemoryStack> memory_stacks(const StepReport& report, MemoryBy by);
 
 /// A line of the table of categories: a group, or one of its categories below it.

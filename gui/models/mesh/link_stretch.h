@@ -25,7 +25,7 @@ struct StretchCurve {
 struct LinkStretch {
   std::vector<double> factors;       // by tier; 1 where it is as it is
   std::optional<StepReport> report;  // the estimate with them; nothing while all are 1
-  // From the worker:
+  // Results from the worker:
   std::optional<Seconds> simulated;         // with them; nothing where it is not simulated
   std::optional<Seconds> simulated_before;  // without
   std::optional<StepReport> best;           // of the best layout with them
@@ -53,7 +53,7 @@ std::string stretch_text(const Plan& plan, const LinkStretch& stretch, std::size
 std::vector<std::string> stretch_words(const Plan& plan, const StepReport& before,
                                        const LinkStretch& stretch, const StepReport* winner);
 
-/// How such a line is found.
+/// Reason by which such a line is found.
 std::string stretch_reason(const std::string& words);
 
 }  // namespace shardwise::view

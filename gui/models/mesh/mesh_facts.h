@@ -33,8 +33,8 @@ struct MeshFacts {
   std::vector<StageFacts> stages;
   Seconds step;             // simulated
   std::size_t slowest = 0;  // the stage that computes longest
-  /// By rank: ranks of a stage compute longer or shorter where they share links with others. Empty
-  /// where they are all alike, or too many.
+  /// Times by rank: ranks of a stage compute longer or shorter where they share links with others.
+  /// Empty where they are all alike, or too many.
   std::vector<Seconds> computing;
   std::vector<PricedOrder> orders;  // best first; their step times are corrected
   std::string problem;              // why the step is not simulated: stages are empty
@@ -44,7 +44,7 @@ MeshFacts mesh_facts(const Plan& plan, const Predictions& by);
 /// Shade of each box between the least and the most; 0.5 where all are alike. By stage while the
 /// facts are not known. \param facts null while they are not
 std::vector<double> box_shades(const MeshView& mesh, const MeshFacts* facts, MeshColour colour);
-/// How long a rank computes.
+/// Time a rank computes.
 Seconds computing_of(const MeshFacts& facts, const MeshBox& box);
 /// "computes 50.1 s", of one stage.
 std::string stage_text(const MeshFacts& facts, MeshColour colour, std::size_t stage);

@@ -18,7 +18,7 @@ class Predictions {
   explicit Predictions(std::shared_ptr<const Correction> run) : run_(std::move(run)) {}
 
   bool corrects(const ModelSpec& model, const EngineProfile& engine) const;
-  /// By which step times are multiplied; 1: as they are.
+  /// Factor by which step times are multiplied; 1: as they are.
   double slower(const Plan& plan) const;
   StepReport report(const Plan& plan, Detail detail = Detail::numbers) const;
   Seconds step_time(const Plan& plan) const;

@@ -34,7 +34,7 @@ struct QuestionLimits {
   friend bool operator==(const QuestionLimits&, const QuestionLimits&) = default;
 };
 
-/// As commands and flags name them, with what they mean.
+/// Names as commands and flags have them, with what they mean.
 std::string_view name_of(Objective objective);
 const std::vector<Choice>& objective_choices();
 

@@ -86,7 +86,7 @@ struct Lane {
   ColourSeconds busy_until(ColourBy by, double time) const;
 };
 
-/// With blocks, sums, busy and exposed seconds.
+/// Makes a lane with blocks, sums, busy and exposed seconds.
 Lane make_lane(std::size_t stage, std::int64_t rank, sim::SpanColumns spans,
                std::vector<WithinSpan> within = {});
 
@@ -123,7 +123,7 @@ std::vector<ColumnRun<Coverage>> coverage_runs(const Lane& lane, ColourBy by, Ti
 /// Coverage as above, one for each column.
 std::vector<Coverage> coverage(const Lane& lane, ColourBy by, TimeRange range, std::size_t columns);
 
-/// From when until when communication is exposed, and how many streams of it, on average: less than
+/// Stretch in which communication is exposed, and how many streams of it, on average: less than
 /// one of a pass that has it inside.
 struct ExposedStretch {
   double from = 0;

@@ -40,7 +40,7 @@ struct StepLanes {
   std::shared_ptr<const sim::Simulation> simulation;  // that it is of
   std::shared_ptr<const Plan> plan;
 
-  /// By name; null where there is none.
+  /// Finds a lane by name; null where there is none.
   const Lane* find(const LaneName& name) const;
 };
 

@@ -39,7 +39,7 @@ struct Stretch {
   std::shared_ptr<const StepLanes> step;  // null until it is simulated
 };
 
-/// How the timeline is looked at. AppState has the step and the range.
+/// View of the timeline. AppState has the step and the range.
 struct TimelineView {
   ColourBy colour = ColourBy::kind;
   bool by_stream = false;    // lanes of one stream together, not those of one stage

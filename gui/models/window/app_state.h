@@ -49,7 +49,7 @@ struct AppState {
   std::vector<std::uint32_t> shown;  // rows of the answer
   TradeCloud cloud;                  // of these
   std::size_t selected = 0;          // row of the answer; rows.size() when the layout is none
-  /// By row of the answer: its peak by group, once it was asked for.
+  /// Peaks by row of the answer and by group, once it was asked for.
   std::vector<std::optional<GroupedBytes>> bars;
 
   std::shared_ptr<const StepLanes> lanes;  // of the plan; null until it is simulated

@@ -11,7 +11,7 @@ namespace shardwise::view {
 /// Most pixels of a window, along either side.
 inline constexpr std::int64_t kMostPixels = 16'384;
 
-/// How a window was left, or is to be: schema "shardwise.view/1".
+/// State a window was left in, or is to be in: schema "shardwise.view/1".
 struct LeftView {
   int width = 0;  // pixels; 0 = not said, as the next
   int height = 0;

@@ -34,7 +34,7 @@ struct Tile {
 std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report,
                                 const Compared* other = nullptr,
                                 const StepReport* baseline = nullptr);
-/// How wrong predictions were of the published rows nearest to the plan: a tile as the others.
+/// Errors of predictions of the published rows nearest to the plan: a tile as the others.
 /// Nothing where none is known.
 std::optional<Tile> error_tile(std::span<const PublishedFigure> nearest);
 /// Intervals of what the tiles of step and memory show; empty for others, and where none is known.

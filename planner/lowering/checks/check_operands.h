@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What is wrong with the operands of a run's program, one line each:
+/// Lists what is wrong with the operands of a run's program, one line each:
 /// every operand lies in a buffer, within its bytes, which exists from before its operation begins
 /// until it is over; what is read was written, for that unit, in this step or, of states but
 /// gradients, in the one before; it is of the micro-batch that the operation works on, of a sum of

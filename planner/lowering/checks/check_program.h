@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What is wrong with a program, one line each; empty when it can run:
+/// Lists what is wrong with a program, one line each; empty when it can run:
 /// dependencies have no cycle over all stages, messages and streams included; every buffer is
 /// allocated by one operation and freed by one, and operations that allocate, use or free it are
 /// ordered by streams and dependencies, whatever takes how long, and of a run's program so does

@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// How the streams of a rank reach its device.
+/// Queues by which the streams of a rank reach its device.
 struct RankQueues {
   /// Queues of the hardware, which a rank's streams share in turn, in the order of their first
   /// operations; 0: one for each stream. What is behind an operation in its queue begins once that
@@ -33,8 +33,8 @@ struct RankQueues {
 std::string check_ranks(std::span<const StageProgram* const> by_rank, const Layout& layout,
                         const RankQueues& queues = {});
 
-/// Of a program of all stages, whose ranks each run that of their stage. \pre a program of a stage
-/// for each of the layout's
+/// Checks a program of all stages, whose ranks each run that of their stage. \pre a program of a
+/// stage for each of the layout's
 std::string check_ranks(const StepProgram& program, const Layout& layout,
                         const RankQueues& queues = {});
 

@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-/// Which micro-batches the operands of one operation hold, taken in their order. What a pass works
+/// Micro-batches that the operands of one operation hold, taken in their order. What a pass works
 /// on, keeps and makes is of its micro-batch alone. Gradients are sums: a pass or a reduction adds
 /// the micro-batches that it read to those before them; a reduction takes a sum that ends with its
 /// own micro-batch, and the end of the step one of all of them, each once.
@@ -19,9 +19,9 @@ class OperandMicrobatches {
 
   /// Whether the operand may read bytes that hold these.
   bool may_read(const Operand& operand, const Microbatches& held) const;
-  /// What it may read, in words.
+  /// Says in words what it may read.
   std::string wanted(const Operand& operand) const;
-  /// What bytes hold after the operand. \param held  what they held when it read them
+  /// Micro-batches that bytes hold after the operand. \param held  what they held when it read them
   Microbatches after(const Operand& operand, const Microbatches& held);
 
  private:

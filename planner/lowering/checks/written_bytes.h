@@ -23,7 +23,7 @@ struct Content {
   Microbatches microbatches;
 };
 
-/// What is written in a buffer.
+/// Bytes that are written in a buffer.
 class WrittenBytes {
  public:
   struct Part {

@@ -30,7 +30,7 @@ class ArenaSlots {
   BufferId staged(const StageLayer& layer, std::size_t slot, std::int64_t number) const;
   /// The embedding's, which a head that shares its table begins to fill; kNone for all others.
   BufferId staged_table(const StageLayer& layer) const;
-  /// What an all-to-all brings, and its sums.
+  /// Buffer of what an all-to-all brings, and its sums.
   BufferId received() const { return received_; }
   BufferId sums() const { return sums_; }
 

@@ -13,7 +13,7 @@ class CommunicatorOrder {
  public:
   explicit CommunicatorOrder(bool shared) : shared_(shared) {}
 
-  /// What a gather (or reduction) of routed or dense parameters issued now must wait for.
+  /// Operation that a gather (or reduction) of routed or dense parameters must wait for now.
   OpId before_gather(bool routed) const { return shared_ ? reduce_[routed ? 1 : 0] : kNone; }
   OpId before_reduce(bool routed) const { return shared_ ? gather_[routed ? 1 : 0] : kNone; }
   void gathered(bool routed, OpId op) { gather_[routed ? 1 : 0] = op; }

@@ -26,7 +26,7 @@ struct LayerTurn {
   }
 };
 
-/// What the operation of a layer waits for, and what begins and ends with it.
+/// Lists of what a layer's operation waits for, and of what begins and ends with it.
 struct OperationLists {
   std::vector<OpId> waits;
   std::vector<BufferId> allocates;

@@ -34,7 +34,7 @@ struct UnitCosts {
   std::int32_t accumulate = -1;  // of the reduced shard
 };
 
-/// What the data-parallel group moves of a unit under the plan's placements: sharded to whole,
+/// Work of the data-parallel group on a unit under the plan's placements: sharded to whole,
 /// partial to sharded or whole, over the inner axis and over the outer one.
 struct UnitWork {
   UnitElements sizes;
@@ -47,7 +47,7 @@ class UnitTable {
   UnitTable(const LoweringContext& context, StageBuilder& builder)
       : context_(context), builder_(builder), by_kind_(2 * context.memories.size()) {}
   const UnitWork& of(const StageLayer& layer);
-  /// Of one of root_buckets().
+  /// Work on one of root_buckets().
   UnitWork of(const Bucket& root);
 
   /// The reduction of so many elements: its cost over the inner and over the outer axis.

@@ -41,9 +41,9 @@ class GradientFlow {
   /// Makes the buffers of sums and of what lies beside them.
   explicit GradientFlow(OperandWriter& writer);
 
-  /// Of a backward operation, one for each unit of its parameters.
+  /// Targets of a backward operation, one for each unit of its parameters.
   const std::vector<GradientTarget>& of(OpId backward) const { return targets_.at(backward); }
-  /// What a reduction reads, or the copy into its input.
+  /// Operand a reduction reads, or the copy into its input.
   Operand source(OpId reduce) const;
   /// Whether a reduction begins with what earlier micro-batches left in the rank's gradients.
   bool joins_earlier(OpId reduce) const;

@@ -50,7 +50,7 @@ struct LayerRoom {
   }
 };
 
-/// Of what a pass of a layer is cut into, regions and collectives, each counted from 0
+/// Number among what a pass of a layer is cut into, regions and collectives, each counted from 0
 /// (KernelPasses): the number of a region, 0 of a whole pass, or of a collective.
 inline std::size_t number_in_pass(const ProgramOp& op) {
   return op.part < 0 ? 0 : static_cast<std::size_t>(op.part) / 2;

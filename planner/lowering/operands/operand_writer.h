@@ -15,7 +15,7 @@
 
 namespace shardwise {
 
-/// What the operands of a rank's program are listed from.
+/// Shape that the operands of a rank's program are listed from.
 struct RunShape {
   const LoweringContext* context = nullptr;
   const StateUnits* units = nullptr;
@@ -57,23 +57,23 @@ class OperandWriter {
   }
   /// The schedule's buffer for an operand if it has room for so many bytes; else kNone.
   BufferId placed(OpId op, OperandPart part, std::int64_t bytes, bool handed_on = false);
-  /// The same, or one of its own.
+  /// Buffer already placed, or one of its own.
   BufferId placed_or_made(OpId op, OperandPart part, MemoryCategory category, std::int64_t bytes);
   void touch(BufferId buffer, OpId op) { buffers_.touch(buffer, op); }
 
-  /// Of this rank's state: what `placement` gives it of a unit.
+  /// Weights of this rank's state: what `placement` gives it of a unit.
   Operand weights(Access access, std::size_t unit, Placement placement) const;
   Operand gradients(Access access, std::size_t unit, Placement placement) const;
   Operand gradients(Access access, std::size_t unit, const ShardRange& held) const;
-  /// What it keeps of the sum over the inner axis.
+  /// Part it keeps of the sum over the inner axis.
   Operand reduced(Access access, std::size_t unit) const;
   /// All of a unit, in a buffer that begins with it.
   Operand whole(OperandPart part, Access access, std::size_t unit, BufferId buffer,
                 DType dtype) const;
-  /// What kernels of passes work in; kNone on CPUs.
+  /// Buffer that kernels of passes work in; kNone on CPUs.
   BufferId kernel_workspace() const { return kernel_workspace_; }
   std::int64_t kernel_workspace_bytes() const;
-  /// Of the block that host and device share in a step.
+  /// Operand in the block that host and device share in a step.
   Operand of_step(OperandPart part, Access access, const StepRange& range) const;
   const StepBlock& step_block() const { return step_block_; }
   const UnitBuffers& state(std::size_t unit) const { return states_[unit]; }

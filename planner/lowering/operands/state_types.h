@@ -7,7 +7,7 @@
 
 namespace shardwise {
 
-/// What a plan's numbers are stored in: fp32 or bf16. docs/executor.md, "Where numbers are
+/// Types a plan's numbers are stored in: fp32 or bf16. docs/executor.md, "Where numbers are
 /// rounded".
 struct StateTypes {
   /// Bytes that a rank keeps of a main weight beside its weight; 0 where it keeps none.

@@ -33,8 +33,8 @@ struct StateUnit {
   std::int32_t layer = -1;  // whose parameters all of it is; -1 for a bucket
   std::vector<UnitTensor> tensors;
   std::int64_t elements = 0;  // with those zeros
-  // What a rank has room for where a state is sharded, as the engine pads it: over the inner axis,
-  // and over both.
+  // Elements a rank has room for where a state is sharded, as the engine pads it: over the inner
+  // axis, and over both.
   std::int64_t shard = 0;
   std::int64_t outer_shard = 0;
 };
@@ -45,14 +45,14 @@ struct TensorPlace {
   std::size_t tensor = 0;
 };
 
-/// What the ranks of a stage share, in the order of the lowering's buckets: the last layer first.
+/// Units the ranks of a stage share, in the order of the lowering's buckets: the last layer first.
 struct StateUnits {
   std::vector<StateUnit> units;
   std::vector<std::vector<TensorPlace>> places;  // by layer of the model and parameter
 
   /// The unit that is all of a layer. \pre engines that work by unit
   std::size_t of_layer(std::int32_t layer) const;
-  /// Of the token table: that of the embedding, or the copy that the last stage has of it.
+  /// Place of the token table: that of the embedding, or the copy that the last stage has of it.
   TensorPlace table() const;
   const UnitTensor& tensor(const TensorPlace& place) const {
     return units[place.unit].tensors[place.tensor];

@@ -4,7 +4,7 @@
 
 namespace shardwise {
 
-/// Of an operation that looks at this rank's gradients before they are summed with others'.
+/// Lists them for a look at this rank's gradients before they are summed with others'.
 void list_check_operands(OperandWriter& writer, OpId op);
 
 /// Lists the operands of an operation after the last pass: what divides gradients by tokens, their

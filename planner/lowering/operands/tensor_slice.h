@@ -11,11 +11,11 @@
 
 namespace shardwise {
 
-/// How tensor parallelism cuts a tensor: along one dimension, and where several matrices are stored
-/// as one, each of them. A rank has the part of its number of every piece, one after the other:
-/// whole heads of queries, of keys and of values, as widths are multiples of the ranks. Of a table,
-/// whose rows are padded to equal parts, the last ranks may have fewer than that, zeros behind
-/// them, or none.
+/// Cut that tensor parallelism makes of a tensor: along one dimension, and where several matrices
+/// are stored as one, each of them. A rank has the part of its number of every piece, one after the
+/// other: whole heads of queries, of keys and of values, as widths are multiples of the ranks. Of a
+/// table, whose rows are padded to equal parts, the last ranks may have fewer than that, zeros
+/// behind them, or none.
 struct TensorCut {
   std::int64_t ways = 1;
   std::int64_t copies = 1;  // neighbouring ranks that have the same part

@@ -37,8 +37,8 @@ std::int64_t room_of(const StateUnit& unit, Placement placement);
 /// Those that this rank has of it.
 ShardRange held_of(const StateUnit& unit, Placement placement, const DataParallelPlace& place);
 
-/// Of those that it updates, over all ranks with the same parts of tensors each once: ranks that
-/// update the same share them out.
+/// Part of those that it updates, over all ranks with the same parts of tensors each once: ranks
+/// that update the same share them out.
 ShardRange stands_for(const StateUnit& unit, Placement optimizer, const DataParallelPlace& place);
 
 }  // namespace shardwise

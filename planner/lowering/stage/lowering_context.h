@@ -32,7 +32,7 @@ struct ModelChunk {
   std::vector<StageLayer> layers;  // in forward order
 };
 
-/// What all stages of a plan are lowered from. Holds pointers into the plan.
+/// Context that all stages of a plan are lowered from. Holds pointers into the plan.
 struct LoweringContext {
   const Plan* plan = nullptr;
   bool first_step = false;

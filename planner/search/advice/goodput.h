@@ -11,7 +11,7 @@ struct FailureModel {
   Seconds restart;     // from a failure to the first step after it: detection, scheduling, loading
 };
 
-/// How often to checkpoint, and what share of the time is then left for training.
+/// Interval to checkpoint at, and what share of the time is then left for training.
 struct Goodput {
   Seconds interval;   // training between two checkpoints
   double share = 1;   // useful time over wall time, 0 … 1

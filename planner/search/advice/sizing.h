@@ -69,7 +69,7 @@ using BestStep = std::function<std::optional<StepReport>(const ClusterSpec&)>;
 /// \pre all outlive the result; job.global_batch_size is set
 BestStep best_step(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine);
 
-/// How far a sweep is: before each search.
+/// Progress of a sweep, before each search.
 struct SizingProgress {
   std::string cluster;
   std::int64_t gpus = 0;
@@ -82,7 +82,7 @@ using SaySizing = std::function<void(const SizingProgress&)>;
 /// a power of two or three times one, since batches and heads divide by those. Ascending.
 std::vector<std::int64_t> gpu_counts(const ClusterSpec& cluster, std::int64_t most);
 
-/// How long and how dear the whole training is with this step.
+/// Length and price of the whole training with this step.
 SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
                         const SizingGoal& goal);
 

@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-/// How many layouts a rule dropped. A layout counts under the first rule it breaks.
+/// Number of layouts a rule dropped. A layout counts under the first rule it breaks.
 struct RuleCount {
   const LayoutRule* rule = nullptr;
   std::int64_t layouts = 0;

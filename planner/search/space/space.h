@@ -13,7 +13,7 @@
 
 namespace shardwise {
 
-/// How much of the legal space is searched.
+/// Part of the legal space that is searched.
 enum class Breadth : std::uint8_t {
   usual,  // what people run without a second thought: docs/search.md, "The usual space"
   full,   // every value of every field
