@@ -10,6 +10,7 @@
 #include "planner/calibration/robust_fit.h"
 #include "planner/spec/plan/names.h"
 #include "planner/spec/text/check.h"
+#include "planner/spec/text/mixed_bits.h"
 
 namespace shardwise {
 namespace {
@@ -55,15 +56,9 @@ std::vector<CollectiveResidual> residuals_of(
 
 }  // namespace
 
-// Source of the mixing: SplitMix64, Steele, Lea, Flood, OOPSLA 2014.
 bool is_left_out(const CollectiveMeasurement& each) {
   std::uint64_t hash = 0;
-  const auto mix = [&](std::uint64_t value) {
-    hash += value + 0x9E3779B97F4A7C15U;
-    hash = (hash ^ (hash >> 30U)) * 0xBF58476D1CE4E5B9U;
-    hash = (hash ^ (hash >> 27U)) * 0x94D049BB133111EBU;
-    hash ^= hash >> 31U;
-  };
+  const auto mix = [&](std::uint64_t value) { hash = mixed(hash + value, 0); };
   mix(static_cast<std::uint64_t>(each.kind));
   mix(static_cast<std::uint64_t>(each.group.ranks));
   mix(static_cast<std::uint64_t>(each.bytes.value()));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/search/advice/goodput.h"
+#include "planner/spec/text/mixed_bits.h"
 #include "simulator/clock/shared_engine.h"
 #include "simulator/workload/random.h"
 

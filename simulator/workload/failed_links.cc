@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "planner/spec/text/mixed_bits.h"
 #include "simulator/workload/links.h"
 #include "simulator/workload/random.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "simulator/workload/random.h"
+#include "planner/spec/text/mixed_bits.h"
 
 namespace shardwise::sim {
 namespace {
